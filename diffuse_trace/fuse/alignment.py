@@ -1,0 +1,87 @@
+"""Alignment: one partition for each store and task of a window, so that as little as possible moves.
+
+A task that writes a part of a store is launched over the owners of that part, so writes never move data.
+What feeds it is laid out the same way, backwards through the window; everything else follows its inputs,
+and what has none is cut canonically.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir import REPLICATED, IndexTask, Partition, Pinned, Program, Spread, canonical
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """``tasks[t]`` partitions the index space of task ``t``; ``stores`` those of the stores, by id."""
+
+    tasks: tuple[Partition, ...]
+    stores: dict[int, Partition]
+
+
+def align(program: Program, ranks: int, grid: tuple[int, ...] = ()) -> Alignment:
+    """Choose the partitions.  Cost: two passes over the tasks, whatever the number of ranks."""
+    stores: dict[int, Partition] = {s.id: p for s, p in program.inputs}
+    tasks: list[Partition | None] = [None] * len(program.tasks)
+
+    for t in range(len(program.tasks) - 1, -1, -1):
+        task = program.tasks[t]
+        output = task.output
+        if task.param("replicate"):
+            tasks[t] = REPLICATED
+        elif not task.reduces and output.store.id in stores:
+            tasks[t] = stores[output.store.id].pull(output.view)
+        over = tasks[t]
+        if over is None or task.reduces or task.param("replicate"):
+            continue
+        for access in task.reads():
+            if access.store.id not in stores:
+                wanted = over.push(access.view)
+                if wanted is not None and (access.view.is_identity(access.store.shape) or not _pins(wanted)):
+                    stores[access.store.id] = wanted
+
+    for t, task in enumerate(program.tasks):
+        output = task.output
+        over = tasks[t]
+        if over is None:
+            if not task.reduces and output.store.id in stores:
+                over = stores[output.store.id].pull(output.view)
+            elif not task.reduces and task.partial:
+                # The first write of a store that has no data yet: it lies canonically.
+                stores[output.store.id] = canonical(output.store.shape, ranks, grid)
+                over = stores[output.store.id].pull(output.view)
+            else:
+                over = _follow(task, stores, ranks, grid)
+            tasks[t] = over
+        if output.store.id not in stores:
+            made = over.reduced(output.view) if task.reduces else over.push(output.view)
+            stores[output.store.id] = made if made is not None else canonical(output.store.shape, ranks, grid)
+            if made is None and not task.reduces:
+                tasks[t] = stores[output.store.id].pull(output.view)
+    return Alignment(tuple(p if p is not None else REPLICATED for p in tasks), stores)
+
+
+def _follow(task: IndexTask, stores: dict[int, Partition], ranks: int, grid: tuple[int, ...]) -> Partition:
+    """Launch over the largest input that is cut along all its grid dimensions; else over one that is copied.
+
+    Inputs that are broadcast or pinned would leave ranks idle or make them repeat work; where there is no other,
+    the index space is cut canonically.
+    """
+    copied: Partition | None = None
+    best: tuple[int, Partition] | None = None
+    for access in task.reads():
+        pulled = stores[access.store.id].pull(access.view)
+        if _pins(pulled) or any(task.shape[d] > 1 for d in access.view.broadcast_axes()):
+            continue
+        if not pulled.dims or any(isinstance(d, Spread) for d in pulled.dims):
+            copied = copied or pulled
+        elif best is None or access.store.size > best[0]:
+            best = (access.store.size, pulled)
+    if best is not None:
+        return best[1]
+    return copied.simplified() if copied is not None else canonical(task.shape, ranks, grid)
+
+
+def _pins(partition: Partition) -> bool:
+    return any(isinstance(d, Pinned) for d in partition.dims)

@@ -1,0 +1,88 @@
+"""The paper's four constraints for two index tasks of one group (Yadav et al., ASPLOS 2025, section 4).
+
+Fusing T1 and T2 (in program order) into one task is right when the point task T2[p] depends, of all the point tasks of T1,
+at most on T1[p]: then nothing crosses pieces and no communication hides inside.  Each constraint is a pure
+function of two placed tasks; it returns None when it holds, else the reason, as ``explain`` prints it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir import IndexTask, Partition, Pinned, Split
+from .communication import Halo, Local, Need
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A task with its partition, the versions it reads and writes and what each read needs."""
+
+    index: int
+    task: IndexTask
+    partition: Partition
+    reads: tuple[int, ...]
+    needs: tuple[Need, ...]
+    write: int
+
+    @property
+    def combined(self) -> tuple[int, ...]:
+        """Grid dimensions over which the partial results of a reduction are combined."""
+        if not self.task.reduces:
+            return ()
+        kept = {a.source for a in self.task.output.view.axes}
+        dims = self.partition.dims
+        return tuple(g for g, d in enumerate(dims) if isinstance(d, Pinned) or (isinstance(d, Split) and d.axis not in kept))
+
+
+def launch_domain(first: Placed, second: Placed) -> str | None:
+    """Both have the same launch domain; a replicated task runs at every point of any.
+
+    >>> c = a + b        # a, b of shape (n, m) over a 2 x 2 grid
+    >>> z = 2 * x        # x of shape (k,) over a grid of 4: another launch domain
+    """
+    if first.partition.replicated or second.partition.replicated or first.partition.grid == second.partition.grid:
+        return None
+    return f"launch domains differ: {first.partition.grid} and {second.partition.grid}"
+
+
+def true_dependence(first: Placed, second: Placed) -> str | None:
+    """What the first writes and the second reads lies, for each point, where that point wrote it.
+
+    >>> b = 2 * a                 # piece p writes its block of b
+    >>> c[1:] = b[:-1]            # piece p reads b one element to the left: of its neighbour too
+    """
+    for version, need in zip(second.reads, second.needs, strict=True):
+        if version == first.write and not isinstance(need, Local):
+            what = f"{need.shifts} elements away" if isinstance(need, Halo) else need.reason
+            return f"%{first.task.output.store.id} is written by {first.task.op} and needed by {second.task.op}: {what}"
+    return None
+
+
+def anti_dependence(first: Placed, second: Placed) -> str | None:
+    """What the first reads and the second writes is accessed through the same partition.
+
+    Only under ``fuse=paper``: with versions the second writes a new value and the first keeps the old one.
+
+    >>> t = u[:-2] + u[2:]        # piece p reads its neighbours' elements of u
+    >>> u[1:-1] = t               # and they are overwritten
+    """
+    for access, need in zip(first.task.inputs, first.needs, strict=True):
+        store = getattr(access, "store", None)
+        if store is not None and store.id == second.task.output.store.id and not isinstance(need, Local):
+            return f"%{store.id} is read by {first.task.op} across pieces and overwritten by {second.task.op}"
+    return None
+
+
+def reduction(first: Placed, second: Placed) -> str | None:
+    """What the first reduces into is complete only after it, so the second may not read it.
+
+    >>> s = a.sum()               # every piece contributes to s
+    >>> b = a / s                 # and needs all contributions
+    """
+    if first.combined and first.write in second.reads:
+        return f"%{first.task.output.store.id} is reduced into by {first.task.op}: complete only after an allreduce"
+    return None
+
+
+PAPER = (launch_domain, true_dependence, anti_dependence, reduction)
+RENAMED = (launch_domain, true_dependence, reduction)

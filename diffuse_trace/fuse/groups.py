@@ -1,0 +1,104 @@
+"""Groups: which tasks run as one, and in which phase between two points of communication."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from .communication import Local
+from .constraints import PAPER, RENAMED, Placed
+from .versions import Versions
+
+Constraint = Callable[[Placed, Placed], str | None]
+
+
+@dataclass
+class Draft:
+    """A group while it grows: its tasks in program order, its phase and why it does not hold the next task."""
+
+    phase: int
+    tasks: list[Placed] = field(default_factory=list)
+    ended: str = ""
+
+
+def form_groups(tasks: Sequence[Placed], versions: Versions, mode: str) -> list[Draft]:
+    """Partition the tasks into groups, in an order that respects every dependence.
+
+    ``mode`` is ``"1"`` (the whole window: independent tasks move so that groups grow and communication
+    coalesces), ``"paper"`` (the greedy prefix with all four of the paper's constraints) or ``"0"`` (one task a group).
+    """
+    if mode == "0":
+        return [Draft(i, [t], "fusion is off") for i, t in enumerate(tasks)]
+    if mode == "paper":
+        return _greedy_prefixes(tasks)
+    return _by_phase(tasks, versions)
+
+
+def _greedy_prefixes(tasks: Sequence[Placed]) -> list[Draft]:
+    groups: list[Draft] = []
+    for task in tasks:
+        reason = "" if groups else "first"
+        if groups:
+            reason = next((r for t in groups[-1].tasks if (r := _refused(t, task, PAPER))), "")
+            groups[-1].ended = reason
+        if reason:
+            groups.append(Draft(len(groups)))
+        groups[-1].tasks.append(task)
+    return groups
+
+
+def phases(tasks: Sequence[Placed], versions: Versions) -> list[int]:
+    """The earliest phase of each task: one more than that of a task whose result it needs from other ranks."""
+    result: list[int] = []
+    for task in tasks:
+        phase = 0
+        wanted = [(v, isinstance(n, Local)) for v, n in zip(task.reads, task.needs, strict=True) if v >= 0]
+        previous = versions.all[task.write].previous
+        if previous is not None:
+            wanted.append((previous, True))
+        for version, local in wanted:
+            producer = versions.all[version].producer
+            if producer is not None:
+                # An allreduce and the exchanges that need its result stand at the same point, in this order.
+                crosses = bool(tasks[producer].combined) or not local
+                phase = max(phase, result[producer] + crosses)
+        result.append(phase)
+    return result
+
+
+def _by_phase(tasks: Sequence[Placed], versions: Versions) -> list[Draft]:
+    groups: list[Draft] = []
+    home: dict[int, int] = {}  # version -> position of the group that makes it
+    for task, phase in zip(tasks, phases(tasks, versions), strict=True):
+        sources = [*task.reads, versions.all[task.write].previous]
+        first = max((home[v] for v in sources if v is not None and v in home), default=0)
+        chosen = -1
+        for g in range(first, len(groups)):
+            if groups[g].phase != phase:
+                continue
+            reason = next((r for t in groups[g].tasks if (r := _refused(t, task, RENAMED))), "")
+            if not reason:
+                chosen = g
+                break
+            groups[g].ended = groups[g].ended or reason
+        if chosen < 0:
+            # Keep the groups ordered by phase; positions behind the new one move.
+            chosen = next((g for g in range(len(groups)) if groups[g].phase > phase), len(groups))
+            groups.insert(chosen, Draft(phase))
+            home = {v: g + (g >= chosen) for v, g in home.items()}
+        groups[chosen].tasks.append(task)
+        home[task.write] = chosen
+    for earlier, later in zip(groups, groups[1:], strict=False):
+        if not earlier.ended:
+            earlier.ended = next(
+                (r for s in later.tasks for t in earlier.tasks if (r := _refused(t, s, RENAMED))),
+                "the next tasks wait for communication",
+            )
+    return groups
+
+
+def _refused(first: Placed, second: Placed, constraints: Sequence[Constraint]) -> str | None:
+    for constraint in constraints:
+        if reason := constraint(first, second):
+            return reason
+    return None

@@ -1,0 +1,73 @@
+"""Programs: a window of index tasks in program order, with what is there before and what lives on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..errors import ProgramError
+from .partition import Partition
+from .store import Store
+from .task import Access, IndexTask
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Tasks in program order.
+
+    ``inputs`` holds the stores that have data before, each with its partition; ``live`` the ids of the
+    stores still reachable afterwards; ``operands`` the dtypes of the scalars supplied at each run.
+    """
+
+    tasks: tuple[IndexTask, ...]
+    inputs: tuple[tuple[Store, Partition], ...]
+    live: frozenset[int]
+    operands: tuple[np.dtype, ...] = ()
+
+    def stores(self) -> dict[int, Store]:
+        """Every store, by id, in order of first use (a task's inputs before its output)."""
+        found: dict[int, Store] = {}
+        for task in self.tasks:
+            for access in (*task.reads(), task.output):
+                known = found.setdefault(access.store.id, access.store)
+                if known != access.store:
+                    raise ProgramError(f"store %{known.id} is declared twice: {known} and {access.store}")
+        return found
+
+    def canonical(self) -> tuple[Program, dict[int, int]]:
+        """The program with stores renumbered by first use, and the map from old ids to new.
+
+        Two windows that differ only in the identity of their stores have equal canonical forms (the paper's
+        memoization, section 5.2: as de Bruijn indices do for variables).
+        """
+        stores = self.stores()
+        number = {old: new for new, old in enumerate(stores)}
+        renamed = {old: Store(number[old], s.shape, s.dtype) for old, s in stores.items()}
+
+        def access(a: Access) -> Access:
+            return Access(renamed[a.store.id], a.view, a.privilege, a.reduction)
+
+        tasks = tuple(
+            IndexTask(
+                t.op,
+                t.shape,
+                tuple(access(i) if isinstance(i, Access) else i for i in t.inputs),
+                access(t.output),
+                t.params,
+                t.line,
+            )
+            for t in self.tasks
+        )
+        inputs = tuple(sorted(((renamed[s.id], p) for s, p in self.inputs if s.id in number), key=lambda x: x[0].id))
+        live = frozenset(number[i] for i in self.live if i in number)
+        return Program(tasks, inputs, live, self.operands), number
+
+    def with_live(self, live: frozenset[int]) -> Program:
+        """The same program with another set of live stores."""
+        return replace(self, live=live)
+
+    def __str__(self) -> str:
+        from .text import dumps
+
+        return dumps(self)
