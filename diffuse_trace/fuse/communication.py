@@ -47,7 +47,7 @@ def need(access: Access, store: Partition, task: Partition, max_halo: int) -> Ne
                 shifts.append(0)
             case Split(), Split() if (a.axis, a.extent, a.step) == (b.axis, b.extent, b.step):
                 shifts.append(a.offset - b.offset)
-            case Pinned(), Pinned() if a.extent == b.extent:
+            case Pinned(), Pinned() if a.extent == b.extent and (a.index == b.index or isinstance(store.dims[g], Split)):
                 shifts.append(a.index - b.index)
             case _:
                 return Move(f"it is laid out otherwise along grid dimension {g}")

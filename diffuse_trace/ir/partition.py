@@ -35,13 +35,21 @@ class Split:
         """First anchor index of the block at ``coordinate``."""
         return coordinate * self.extent // self.parts
 
-    def interval(self, coordinate: int) -> tuple[int, int]:
-        """The indices ``[low, high)`` of the block at ``coordinate``; not cut to the array's own extent."""
-        low, high = self.bound(coordinate) - self.offset, self.bound(coordinate + 1) - self.offset
+    def owner(self, anchor: int) -> int:
+        """The coordinate whose block holds an anchor index (0 <= anchor < extent)."""
+        return ((anchor + 1) * self.parts - 1) // self.extent
+
+    def preimage(self, low: int, high: int) -> tuple[int, int]:
+        """The indices ``[low, high)`` of the array whose anchor indices lie in ``[low, high)``."""
+        low, high = low - self.offset, high - self.offset
         if self.step > 0:
             return -(-low // self.step), -(-high // self.step)
         # Backwards: low <= step * j <= high - 1.
         return -(-(high - 1) // self.step), low // self.step + 1
+
+    def interval(self, coordinate: int) -> tuple[int, int]:
+        """The indices ``[low, high)`` of the block at ``coordinate``; not cut to the array's own extent."""
+        return self.preimage(self.bound(coordinate), self.bound(coordinate + 1))
 
 
 @dataclass(frozen=True, slots=True)

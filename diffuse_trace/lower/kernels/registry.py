@@ -1,0 +1,110 @@
+"""The public registry of kernel generators.
+
+A kernel generator gets the local blocks of a task's inputs and returns the local block of its output.  It is found by
+the operation's name; the dense and the sparse library register theirs here, and so can any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import ProgramError
+from ...ir import IndexTask
+
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a kernel generator may know.
+
+    ``region`` is the interval of the index space that is computed here, along each of its axes; ``own`` those of its
+    points that belong to this rank.  Outside ``own`` (and beyond the index space) inputs hold arbitrary values and the
+    result is discarded, so that elementwise kernels may run over the whole block; kernels that combine points mask
+    with `mask`.  ``xp`` is `jax.numpy` in generators and `numpy` in references.
+    """
+
+    task: IndexTask
+    region: tuple[Interval, ...]
+    own: tuple[Interval, ...]
+    xp: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the region: the shape of the result of an elementwise kernel."""
+        return tuple(high - low for low, high in self.region)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the output store."""
+        return self.task.output.store.dtype
+
+    def param(self, name: str) -> Any:
+        """A static parameter of the task; None where it is not given."""
+        return self.task.param(name)
+
+    def index(self, axis: int) -> Any:
+        """Indices (int64) along ``axis`` of the index space, shaped to broadcast against the region."""
+        low, high = self.region[axis]
+        shape = [1] * len(self.region)
+        shape[axis] = high - low
+        return self.xp.arange(low, high, dtype=np.int64).reshape(shape)
+
+    def mask(self) -> Any | None:
+        """True at the own points, broadcastable to the region; None where all of them are own."""
+        result = None
+        for axis, ((low, high), (first, last)) in enumerate(zip(self.region, self.own, strict=True)):
+            if (low, high) != (first, last):
+                inside = self.index(axis)
+                inside = (inside >= first) & (inside < last)
+                result = inside if result is None else result & inside
+        return result
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A registered operation.
+
+    ``generate(context, *blocks)`` gives the block of the output: the region's shape (or one that broadcasts to it), and
+    extent 1 along axes that the output reduces.  Inputs have the region's extent along each axis or 1 where they are
+    broadcast; operands are 0-d arrays.  ``reference`` means the same with NumPy on whole arrays, not cut into blocks.
+    ``exact`` kernels get no points but their own.
+    """
+
+    name: str
+    generate: Callable[..., Any]
+    reference: Callable[..., Any]
+    exact: bool = False
+
+
+_kernels: dict[str, Kernel] = {}
+
+
+def register(
+    name: str, generate: Callable[..., Any], reference: Callable[..., Any] | None = None, *, exact: bool = False
+) -> Kernel:
+    """Register an operation; ``reference`` defaults to the generator itself, run with ``context.xp = numpy``.
+
+    Raises `ProgramError` where the name is taken.
+    """
+    if name in _kernels:
+        raise ProgramError(f"an operation {name!r} is registered already")
+    made = _kernels[name] = Kernel(name, generate, reference or generate, exact)
+    return made
+
+
+def kernel(name: str) -> Kernel:
+    """The kernel of an operation.  Raises `ProgramError` where none is registered."""
+    try:
+        return _kernels[name]
+    except KeyError:
+        raise ProgramError(f"no kernel is registered for the operation {name!r}") from None
+
+
+def registered() -> list[str]:
+    """The names of all registered operations."""
+    return sorted(_kernels)
