@@ -31,7 +31,11 @@ class Placed:
             return ()
         kept = {a.source for a in self.task.output.view.axes}
         dims = self.partition.dims
-        return tuple(g for g, d in enumerate(dims) if isinstance(d, Pinned) or (isinstance(d, Split) and d.axis not in kept))
+        return tuple(
+            g
+            for g, d in enumerate(dims)
+            if d.parts > 1 and (isinstance(d, Pinned) or (isinstance(d, Split) and d.axis not in kept))
+        )
 
 
 def launch_domain(first: Placed, second: Placed) -> str | None:

@@ -97,16 +97,20 @@ def plan(program: Program, ranks: int, *, mode: str = "1", grid: tuple[int, ...]
     """
     versions = number_versions(program)
     alignment = align(program, ranks, grid)
-    placed = tuple(_place(t, program, versions, alignment, max_halo) for t in range(len(program.tasks)))
+    placed = tuple(_place(t, program, versions, alignment, ranks, max_halo) for t in range(len(program.tasks)))
     drafts = form_groups(placed, versions, mode)
     steps = _steps(program, versions, placed, drafts, alignment, early=mode == "1")
     return Plan(program, versions, alignment, placed, steps)
 
 
-def _place(index: int, program: Program, versions: Versions, alignment: Alignment, max_halo: int) -> Placed:
+def _place(
+    index: int, program: Program, versions: Versions, alignment: Alignment, ranks: int, max_halo: int
+) -> Placed:
     task, partition = program.tasks[index], alignment.tasks[index]
     needs = tuple(
-        need(i, alignment.stores[i.store.id], partition, max_halo) if isinstance(i, Access) else Local()
+        need(i, alignment.stores[i.store.id], partition, max_halo)
+        if isinstance(i, Access) and ranks > 1
+        else Local()  # one rank has everything
         for i in task.inputs
     )
     return Placed(index, task, partition, versions.reads[index], needs, versions.writes[index])

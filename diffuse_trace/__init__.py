@@ -1,0 +1,27 @@
+"""NumPy-style programs, traced, fused and replayed on MPI ranks through XLA."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+__all__ = ["__version__", "config", "explain", "jit", "numpy", "profile"]
+
+if TYPE_CHECKING:
+    from . import config, numpy
+    from .explain import explain
+    from .profile import profile
+    from .tracer import jit
+
+_HOMES = {"jit": "tracer", "explain": "explain", "profile": "profile", "config": "", "numpy": "", "errors": ""}
+
+
+def __getattr__(name: str) -> Any:
+    # Nothing is imported before it is used, so that importing the package starts neither JAX nor MPI.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = _HOMES[name]
+    module = import_module(f".{home or name}", __name__)
+    value = getattr(module, name) if home else module
+    globals()[name] = value
+    return value

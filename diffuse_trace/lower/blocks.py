@@ -1,0 +1,168 @@
+"""Pieces of stores as traced arrays: reading a view of one, and writing a view into one.
+
+Everything here is slicing, padding and selecting by index, which XLA fuses with the arithmetic around it into one
+loop over the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from ..ir import Access, View
+from .geometry import Layout, Region, shape_of
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The elements of a store with indices in ``region``; those outside the own block (or the array) are arbitrary."""
+
+    array: Any
+    region: Region
+
+
+def window(array: Any, axes: Sequence[tuple[int, int, int]]) -> Any:
+    """Elements ``first + step * j`` for ``j < count`` along each axis, given as (first, step, count); 0 outside."""
+    starts, limits, strides, padding = [], [], [], []
+    reverse = []
+    for axis, (first, step, count) in enumerate(axes):
+        n = array.shape[axis]
+        size = abs(step)
+        if step > 0:
+            low, high = max(0, -(first // step)), min(count, (n - 1 - first) // step + 1)
+        else:
+            low, high = max(0, -((n - 1 - first) // size)), min(count, first // size + 1)
+        if low >= high or n == 0:
+            return jnp.zeros([c for _, _, c in axes], array.dtype)
+        a, b = sorted((first + step * low, first + step * (high - 1)))
+        starts.append(a)
+        limits.append(b + 1)
+        strides.append(size)
+        padding.append((low, count - high, 0))
+        if step < 0:
+            reverse.append(axis)
+    result = lax.slice(array, starts, limits, strides)
+    if reverse:
+        result = lax.rev(result, reverse)
+    if any(p != (0, 0, 0) for p in padding):
+        result = lax.pad(result, jnp.zeros((), array.dtype), padding)
+    return result
+
+
+def fit(piece: Piece, region: Region) -> Any:
+    """The elements of a piece over another region, 0 where it has none."""
+    if piece.region == region:
+        return piece.array
+    pairs = zip(piece.region, region, strict=True)
+    return window(piece.array, [(low - have, 1, high - low) for (have, _), (low, high) in pairs])
+
+
+def read(piece: Piece, view: View, region: Region) -> Any:
+    """The elements that ``region`` of the view's domain names, with extent 1 along broadcast axes."""
+    axes = []
+    for a, (low, _) in zip(view.axes, piece.region, strict=True):
+        if a.source is None:
+            axes.append((a.offset - low, 1, 1))
+        else:
+            first, last = region[a.source]
+            axes.append((a.offset + a.step * first - low, a.step, last - first))
+    result = window(piece.array, axes)
+    sources = [a.source for a in view.axes]
+    if None in sources:
+        result = lax.squeeze(result, [k for k, s in enumerate(sources) if s is None])
+    kept = [s for s in sources if s is not None]
+    if kept != sorted(kept):
+        result = lax.transpose(result, sorted(range(len(kept)), key=kept.__getitem__))
+    broadcast = [d for d in range(len(region)) if d not in kept]
+    return lax.expand_dims(result, broadcast) if broadcast else result
+
+
+def spread(value: Any, region: Region) -> Any:
+    """A kernel's result, broadcast to the region."""
+    shape = shape_of(region)
+    return value if value.shape == shape else jnp.broadcast_to(value, shape)
+
+
+def in_store_order(value: Any, view: View) -> Any:
+    """Axes of the domain in the order of the store's: reduced ones dropped, fixed ones inserted, backward ones turned."""
+    kept = [a.source for a in view.axes if a.source is not None]
+    dropped = [d for d in range(value.ndim) if d not in kept]
+    if dropped:
+        value = lax.squeeze(value, dropped)
+    ranks = {d: k for k, d in enumerate(sorted(kept))}
+    if kept != sorted(kept):
+        value = lax.transpose(value, [ranks[d] for d in kept])
+    fixed = [k for k, a in enumerate(view.axes) if a.source is None]
+    if fixed:
+        value = lax.expand_dims(value, fixed)
+    backward = [k for k, a in enumerate(view.axes) if a.source is not None and a.step < 0]
+    return lax.rev(value, backward) if backward else value
+
+
+def image(view: View, region: Region) -> list[tuple[int, int, int]]:
+    """For each axis of the store the elements that a region of the domain reaches: (first, last + 1, step > 0)."""
+    result = []
+    for a in view.axes:
+        low, high = (0, 1) if a.source is None else region[a.source]
+        if low >= high:
+            result.append((0, 0, 1))
+            continue
+        ends = sorted((a.offset + a.step * low, a.offset + a.step * (high - 1)))
+        result.append((ends[0], ends[1] + 1, 1 if a.source is None else abs(a.step)))
+    return result
+
+
+def write(old: Piece | None, value: Any, access: Access, region: Region, own: Region, layout: Layout) -> Piece:
+    """The store after ``value``, computed over ``region`` of the domain, has been written at the ``own`` points.
+
+    ``old`` is what was there, None where nothing of it is kept.  Ghosts are not kept.
+    """
+    view = access.view
+    if old is None and all(step == 1 for _, _, step in image(view, region)):
+        value = in_store_order(spread(value, region), view)
+        return Piece(value, tuple((low, high) for low, high, _ in image(view, region)))
+    buffer = layout.buffer
+    if old is None:
+        base = jnp.zeros(shape_of(buffer), access.store.dtype)
+    else:
+        base = fit(old, buffer)
+    target = image(view, own)
+    if any(low >= high for low, high, _ in target):
+        return Piece(base, buffer)
+    value = in_store_order(spread(value, region), view)
+    if region == own and all(step == 1 for _, _, step in target):
+        starts = [low - b for (low, _, _), (b, _) in zip(target, buffer, strict=True)]
+        return Piece(lax.dynamic_update_slice(base, value, starts), buffer)
+    padding = []
+    for (low, high, step), (first, last) in zip(image(view, region), buffer, strict=True):
+        padding.append((low - first, last - high, step - 1))
+    placed = lax.pad(value, jnp.zeros((), value.dtype), padding)
+    inside = _inside(target, layout)
+    return Piece(placed if inside is None else jnp.where(inside, placed, base), buffer)
+
+
+def _inside(target: list[tuple[int, int, int]], layout: Layout) -> Any | None:
+    """Where a buffer takes the new value; None where it does everywhere.
+
+    Only own elements count, so that a side is compared only where the own block has elements beyond it.
+    """
+    shape = layout.shape
+    result = None
+    for axis, ((low, high, step), (first, last), (start, _)) in enumerate(
+        zip(target, layout.block, layout.buffer, strict=True)
+    ):
+        conditions = []
+        index = lax.broadcasted_iota(jnp.int32, shape, axis)
+        if low > first:
+            conditions.append(index >= low - start)
+        if high < last:
+            conditions.append(index < high - start)
+        if step > 1:
+            conditions.append((index - (low - start)) % step == 0)
+        for condition in conditions:
+            result = condition if result is None else result & condition
+    return result

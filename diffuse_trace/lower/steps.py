@@ -1,0 +1,251 @@
+"""The steps of a plan as traced operations on the pieces of one rank.
+
+Each runs on an environment of values (pieces by `Key`) and the communication token, and says what it uses and makes;
+`executable` decides which of them are compiled together.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..fuse.communication import Move
+from ..fuse.plan import Exchange, Plan, Reduction, Transfer
+from ..ir import IndexTask, Operand, Partition, View
+from .blocks import Piece, fit, read, write
+from .exchange import Messages, add_halo, add_move
+from .geometry import Geometry, Layout, Region, domain_of, shape_of
+from .kernels import Context, kernel
+from .transport import ExchangeSpec, Transport
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A value of the environment: a version, or a view of one laid out over another partition."""
+
+    version: int
+    view: View | None = None
+    partition: Partition | None = None
+
+
+@dataclass
+class State:
+    """What steps work on while they are traced."""
+
+    pieces: dict[Key, Piece]
+    operands: Sequence[Any]
+    transport: Transport
+    active: Any
+    token: Any
+
+
+class Step:
+    """One step; ``uses`` and ``makes`` are the keys that it reads and sets, ``updates`` those that it changes in place."""
+
+    uses: tuple[Key, ...] = ()
+    makes: tuple[Key, ...] = ()
+    updates: tuple[Key, ...] = ()
+    communicates = False
+    name = ""
+
+    def run(self, state: State) -> None:
+        """Trace the step."""
+        raise NotImplementedError
+
+
+class Compute(Step):
+    """Some index tasks on the points of this rank."""
+
+    def __init__(self, plan: Plan, geometry: Geometry, tasks: Sequence[int]) -> None:
+        self.plan, self.geometry, self.tasks = plan, geometry, tuple(tasks)
+        uses: dict[Key, None] = {}
+        made: dict[Key, None] = {}
+        for t in self.tasks:
+            for k in range(len(plan.placed[t].reads)):
+                key = self._source(t, k)
+                if key is not None and key not in made:
+                    uses[key] = None
+            previous = plan.versions.all[plan.placed[t].write].previous
+            if previous is not None and Key(previous) not in made:
+                uses[Key(previous)] = None
+            made[Key(plan.placed[t].write)] = None
+        self.uses, self.makes = tuple(uses), tuple(made)
+        self.name = "+".join(plan.task(t).op for t in self.tasks)
+
+    def _source(self, t: int, k: int) -> Key | None:
+        placed = self.plan.placed[t]
+        access, version = placed.task.inputs[k], placed.reads[k]
+        if isinstance(access, Operand):
+            return None
+        if isinstance(placed.needs[k], Move):
+            return Key(version, access.view, placed.partition)
+        return Key(version)
+
+    def run(self, state: State) -> None:
+        """Compute the tasks in program order."""
+        for t in self.tasks:
+            self._task(t, state)
+
+    def _task(self, t: int, state: State) -> None:
+        plan, placed = self.plan, self.plan.placed[t]
+        task = placed.task
+        layout = self.geometry.of(task.output.store)
+        own = self.geometry.block(task, placed.partition)
+        generator = kernel(task.op)
+        region = own if generator.exact else self.geometry.region(task, placed.partition)
+        if task.reduces and any(low >= high for low, high in own):
+            region = own = self._identity(task, layout)
+        inputs = []
+        for k, access in enumerate(task.inputs):
+            if isinstance(access, Operand):
+                inputs.append(state.operands[access.index])
+                continue
+            key = self._source(t, k)
+            assert key is not None
+            view = View.identity(task.shape) if key.view is not None else access.view
+            wanted = domain_of(access.view, region) if key.view is not None else region
+            inputs.append(read(state.pieces[key], view, wanted))
+        with jax.named_scope(task.op):
+            value = generator.generate(Context(task, region, own, jnp), *inputs)
+        value = jnp.asarray(value).astype(task.output.store.dtype)
+        previous = plan.versions.all[placed.write].previous
+        old = None if previous is None else state.pieces[Key(previous)]
+        if task.reduces:
+            kept = {a.source for a in task.output.view.axes}
+            region = tuple(r if d in kept else (0, 1) for d, r in enumerate(region))
+            own = tuple(r if d in kept else (0, 1) for d, r in enumerate(own))
+        state.pieces[Key(placed.write)] = write(old, value, task.output, region, own, layout)
+
+
+    @staticmethod
+    def _identity(task: IndexTask, layout: Layout) -> Region:
+        """The points of a rank that has none but contributes the identity: all of the result, nothing to combine."""
+        along = {a.source: k for k, a in enumerate(task.output.view.axes)}
+        return tuple(layout.block[along[d]] if d in along else (0, 0) for d in range(len(task.shape)))
+
+
+class Communicate(Step):
+    """One exchange: halos in place, moved views into new arrays."""
+
+    communicates = True
+
+    def __init__(self, plan: Plan, geometry: Geometry, exchange: Exchange, flags: dict[int, int], digest: int) -> None:
+        self.name = "exchange"
+        self.geometry = geometry
+        halos = [t for t in exchange.transfers if t.view is None]
+        moves = [t for t in exchange.transfers if t.view is not None]
+        stores = {v.id: v.store for v in plan.versions.all}
+        halo_keys = [Key(t.version) for t in halos]
+        move_keys = [Key(t.version, t.view, t.partition) for t in moves]
+        sources = list(dict.fromkeys(Key(t.version) for t in moves if Key(t.version) not in halo_keys))
+        self.uses = (*sources, *halo_keys)
+        self.makes = tuple(move_keys)
+        self.updates = tuple(halo_keys)
+        number = {key: n for n, key in enumerate((*sources, *halo_keys, *move_keys))}
+        messages = Messages(geometry.rank)
+        for t in halos:
+            held = geometry.of(stores[t.version])
+            add_halo(messages, t, stores[t.version].shape, held, number[Key(t.version)], flags.get(t.version, -1))
+        self.targets = [self._target(t) for t in moves]
+        for t, key, target in zip(moves, move_keys, self.targets, strict=True):
+            held = geometry.of(stores[t.version])
+            add_move(messages, t, geometry.ranks, held, target, (number[Key(t.version)], number[key]))
+        self.sources, self.halos, self.moves = sources, halo_keys, move_keys
+        self.buffers = {key: geometry.of(stores[key.version]) for key in (*sources, *halo_keys)}
+        self.results = [
+            jax.ShapeDtypeStruct(shape_of(target), stores[t.version].dtype)
+            for t, target in zip(moves, self.targets, strict=True)
+        ]
+        dtypes = [stores[key.version].dtype for key in (*sources, *halo_keys, *move_keys)]
+        self.spec = ExchangeSpec(
+            messages.messages(messages.sends),
+            messages.messages(messages.receives),
+            tuple(messages.copies),
+            tuple(d.itemsize for d in dtypes),
+            digest,
+            exchange.line,
+        )
+
+    def _target(self, transfer: Transfer) -> Region:
+        view, partition = transfer.view, transfer.partition
+        assert view is not None and partition is not None
+        block = partition.block(view.shape, partition.coordinates(self.geometry.rank))
+        return domain_of(view, block) if all(low < high for low, high in block) else tuple((0, 0) for _ in block)
+
+    def run(self, state: State) -> None:
+        """Trace the exchange."""
+        for key, held in self.buffers.items():
+            state.pieces[key] = Piece(fit(state.pieces[key], held.buffer), held.buffer)
+        updated, results, state.token = state.transport.exchange(
+            self.spec,
+            [state.pieces[k].array for k in self.sources],
+            [state.pieces[k].array for k in self.halos],
+            self.results,
+            state.active,
+            state.token,
+        )
+        for key, array in zip(self.halos, updated, strict=True):
+            state.pieces[key] = Piece(array, self.buffers[key].buffer)
+        for key, array, target in zip(self.moves, results, self.targets, strict=True):
+            state.pieces[key] = Piece(array, target)
+
+
+class Combine(Step):
+    """Partial results of reductions become whole ones: one allreduce for each operator and dtype."""
+
+    communicates = True
+
+    def __init__(self, plan: Plan, geometry: Geometry, reduction: Reduction, digest: int) -> None:
+        self.name = "allreduce"
+        self.line, self.digest = reduction.line, digest
+        stores = {v.id: v.store for v in plan.versions.all}
+        self.layouts = {version: geometry.of(stores[version]) for version, *_ in reduction.items}
+        self.together: dict[tuple[str, np.dtype, tuple[int, ...]], list[int]] = {}
+        for version, op, grid, dims in reduction.items:
+            ranks = _along(geometry.rank, grid, dims)
+            self.together.setdefault((op, stores[version].dtype, ranks), []).append(version)
+        self.uses = tuple(Key(version) for version, *_ in reduction.items)
+        self.updates = self.uses
+
+    def run(self, state: State) -> None:
+        """Trace the allreduces."""
+        for n, ((op, _, ranks), versions) in enumerate(self.together.items()):
+            buffers = [self.layouts[v].buffer for v in versions]
+            partial = [fit(state.pieces[Key(v)], b).ravel() for v, b in zip(versions, buffers, strict=True)]
+            packed = partial[0] if len(partial) == 1 else jnp.concatenate(partial)
+            total, state.token = state.transport.allreduce(packed, op, ranks, self.digest + n, self.line, state.token)
+            start = 0
+            for version, buffer in zip(versions, buffers, strict=True):
+                shape = shape_of(buffer)
+                part = total[start : start + math.prod(shape)]
+                start += math.prod(shape)
+                state.pieces[Key(version)] = Piece(part.reshape(shape), buffer)
+
+
+def _along(rank: int, grid: tuple[int, ...], dims: tuple[int, ...]) -> tuple[int, ...]:
+    """The ranks of a grid (last dimension fastest) that differ from ``rank`` along ``dims`` only, in order."""
+    here = np.unravel_index(rank, grid)
+    choices = [range(n) if g in dims else (int(here[g]),) for g, n in enumerate(grid)]
+    return tuple(int(np.ravel_multi_index(c, grid)) for c in itertools.product(*choices))
+
+
+def steps_of(plan: Plan, geometry: Geometry, flags: dict[int, int], digest: int, grain: str) -> list[Step]:
+    """The steps of a plan; with ``grain`` "task" each task is one."""
+    steps: list[Step] = []
+    for n, step in enumerate(plan.steps):
+        if isinstance(step, Exchange):
+            steps.append(Communicate(plan, geometry, step, flags, digest + (n << 16)))
+        elif isinstance(step, Reduction):
+            steps.append(Combine(plan, geometry, step, digest + (n << 16)))
+        elif grain == "task":
+            steps.extend(Compute(plan, geometry, [t]) for t in step.tasks)
+        else:
+            steps.append(Compute(plan, geometry, step.tasks))
+    return steps

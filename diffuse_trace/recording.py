@@ -1,0 +1,326 @@
+"""Recording: operations become index tasks in a window, which is run when a value is needed.
+
+There is one path.  Outside ``jit`` the window is that of the process; ``jit`` records into a window of its own
+(`tracing`).  Both go through the same planner, memo and executables.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from . import config
+from .errors import TracingError
+from .ir import Access, IndexTask, Operand, Privilege, Program, View
+from .ir.task import scalar_dtype
+from .runtime import execute
+from .runtime.stores import Data, LogicalStore
+
+Source = tuple[LogicalStore, View]
+Runner = Callable[[Program, Mapping[int, Data], Sequence[Any]], dict[int, Data]]
+
+_HOME = str(Path(__file__).parent)
+
+
+class Array:
+    """A view of a logical store: the base of the libraries' array classes.
+
+    ``weak`` is Python's ``bool``, ``int``, ``float`` or ``complex`` where a 0-d array stands for a scalar of that type, which
+    takes part in promotion as such (NumPy 2's weak scalars); None for all others.
+    """
+
+    __slots__ = ("__weakref__", "store", "view", "weak")
+
+    def __init__(self, store: LogicalStore, view: View | None = None, weak: type | None = None) -> None:
+        self.store = store
+        self.view = View.identity(store.shape) if view is None else view
+        self.weak = weak
+
+
+class Window:
+    """Index tasks that wait to be run, what they read, and which stores were seen."""
+
+    def __init__(self, tracing: str = "") -> None:
+        self.tracing = tracing
+        self.tasks: list[IndexTask] = []
+        self.sites: list[int] = []
+        self.first: dict[int, int] = {}  # site -> the first task recorded there
+        self.operands: list[Any] = []
+        self.sources: list[int] = []  # for each operand the argument that gives it, -1 for a value of the program
+        self.stores: dict[int, weakref.ref[LogicalStore]] = {}
+        self.inputs: dict[int, Data] = {}
+        self.head = 0  # where the iteration that is being recorded begins, once a loop has come round
+        self.atomic = 0
+        self.constants: list[LogicalStore] = []
+
+    def add(self, task: IndexTask, site: int, stores: Sequence[LogicalStore]) -> None:
+        """Append a task and note its stores."""
+        self.append(task, site)
+        for store in stores:
+            if store.ir.id not in self.stores:
+                if store.error:
+                    raise RuntimeError(f"{task.line}: {task.op} uses an array whose computation failed: {store.error}")
+                self.stores[store.ir.id] = weakref.ref(store)
+                if store.data is not None:
+                    self.inputs[store.ir.id] = store.data
+
+    def append(self, task: IndexTask, site: int) -> None:
+        """Append a task whose stores are known."""
+        self.first.setdefault(site, len(self.tasks))
+        self.sites.append(site)
+        self.tasks.append(task)
+
+    def cut(self, site: int) -> None:
+        """Run what is before a loop's latest iteration where the next one begins with a task at ``site``.
+
+        The latest iteration stays: only when the next is over are the names that it binds again known to be dead, so
+        that every iteration but the first gives the same program, with its temporaries recognised.
+        """
+        if self.atomic or not self.tasks:
+            return
+        start = self.first.get(site)
+        if start is not None and (start == 0 or not self.head):
+            # What was recorded before the loop goes first, then one iteration each time the loop comes round.
+            self.run(start or self.head)
+            self.head = len(self.tasks)
+        elif len(self.tasks) >= config.get("window"):
+            self.run()
+
+    def operand(self, value: Any, source: int = -1) -> Operand:
+        """A scalar whose value is given when the window is run."""
+        self.operands.append(value)
+        self.sources.append(source)
+        return Operand(len(self.operands) - 1)
+
+    def program(self, count: int) -> Program:
+        """The first ``count`` tasks as a program; live is what arrays or later tasks refer to."""
+        tasks = tuple(self.tasks[:count])
+        named = {a.store.id: a.store for t in tasks for a in (*t.reads(), t.output)}
+        later = {a.store.id for t in self.tasks[count:] for a in (*t.reads(), t.output)}
+        live = frozenset(i for i in named if i in later or self.stores[i]() is not None)
+        inputs = tuple((named[i], self.inputs[i].partition) for i in named if i in self.inputs)
+        used = [i.index for t in tasks for i in t.inputs if isinstance(i, Operand)]
+        return Program(tasks, inputs, live, tuple(scalar_dtype(v) for v in self.operands[: max(used, default=-1) + 1]))
+
+    def run(self, count: int | None = None, runner: Runner | None = None) -> None:
+        """Run the first ``count`` tasks (all, where it is not given)."""
+        count = len(self.tasks) if count is None else count
+        if not count:
+            return
+        program = self.program(count)
+        rest = Window(self.tracing)
+        rest.atomic, rest.constants = self.atomic, self.constants
+        try:
+            results = (runner or execute.run)(program, self.inputs, self.operands[: len(program.operands)])
+            for id, data in results.items():
+                store = self.stores[id]()
+                if store is not None:
+                    store.data = data
+            for task, site in zip(self.tasks[count:], self.sites[count:], strict=True):
+                rest.adopt(task, site, self, results)
+        except BaseException as error:
+            # The window is dropped; its results say so when they are read.
+            for held in self.stores.values():
+                store = held()
+                if store is not None and store.data is None:
+                    store.error = str(error) or type(error).__name__
+            raise
+        finally:
+            self.__dict__.update(rest.__dict__)
+
+    def adopt(self, task: IndexTask, site: int, other: Window, results: dict[int, Data]) -> None:
+        """Take over a task of another window after the tasks before it have been run."""
+        inputs = tuple(
+            self.operand(other.operands[i.index], other.sources[i.index]) if isinstance(i, Operand) else i
+            for i in task.inputs
+        )
+        self.append(IndexTask(task.op, task.shape, inputs, task.output, task.params, task.line), site)
+        for access in (*task.reads(), task.output):
+            id = access.store.id
+            if id not in self.stores:
+                self.stores[id] = other.stores[id]
+                data = results.get(id, other.inputs.get(id))
+                if data is not None:
+                    self.inputs[id] = data
+
+
+_windows: list[Window] = [Window()]
+
+
+def record(
+    op: str,
+    shape: tuple[int, ...],
+    inputs: Sequence[Source | Any],
+    output: Source,
+    *,
+    privilege: Privilege = Privilege.WRITE,
+    reduction: str | None = None,
+    **params: Any,
+) -> None:
+    """Record one index task over ``shape``.
+
+    ``inputs`` are (store, view) pairs or scalars (Python's or NumPy's), which travel as operands; every view has the domain
+    ``shape``.  With ``reduction`` the output is reduced into.  ``params`` are static and hashable.
+    """
+    window = _windows[-1]
+    line, site = user_site()
+    if not window.tracing:
+        window.cut(site)
+    accesses: list[Access | Operand] = []
+    stores = []
+    for i in inputs:
+        if isinstance(i, tuple):
+            accesses.append(Access(i[0].ir, i[1]))
+            stores.append(i[0])
+        else:
+            accesses.append(window.operand(i))
+    if reduction is not None:
+        privilege = Privilege.REDUCE
+    written = Access(output[0].ir, output[1], privilege, reduction)
+    stores.append(output[0])
+    task = IndexTask(op, shape, tuple(accesses), written, tuple(sorted(params.items())), line)
+    window.add(task, site, stores)
+
+
+@contextmanager
+def one_operation() -> Iterator[None]:
+    """Within the block the tasks of one library function are recorded: its own loops are not the user's."""
+    window = _windows[-1]
+    window.atomic += 1
+    try:
+        yield
+    finally:
+        window.atomic -= 1
+
+
+def new(shape: tuple[int, ...], dtype: Any) -> LogicalStore:
+    """A store without data; the first task that writes it decides where it lies."""
+    return LogicalStore(tuple(map(int, shape)), np.dtype(dtype))
+
+
+def flush() -> None:
+    """Run everything that has been recorded.  Raises `TracingError` while a function is traced."""
+    _refuse_tracing("run what has been recorded")
+    _windows[-1].run()
+
+
+def ready(store: LogicalStore, why: str) -> Data:
+    """The data of a store, once everything before has been run.  ``why`` names the operation that needs the value."""
+    _refuse_tracing(why)
+    _windows[-1].run()
+    if store.error:
+        raise RuntimeError(f"{user_line()}: the array has no value, since its computation failed: {store.error}")
+    if store.data is None:
+        # Nothing has ever been written: what `empty` holds is not specified.
+        record("fill", store.shape, [store.dtype.type(0)], (store, View.identity(store.shape)))
+        _windows[-1].run()
+    assert store.data is not None
+    return store.data
+
+
+def fetch(store: LogicalStore, view: View, why: str = "the value of an array") -> np.ndarray:
+    """The elements of a view as a NumPy array, on every rank (a collective)."""
+    return execute.gather(store, ready(store, why), view, user_line())
+
+
+def local(store: LogicalStore, view: View) -> np.ndarray:
+    """This rank's block of a view, copied; no other rank takes part once the view has been computed."""
+    return execute.local(store, ready(store, "this rank's block"), view)[0]
+
+
+def from_host(array: np.ndarray) -> LogicalStore:
+    """A store with the elements of a NumPy array that every rank holds whole; each keeps its block."""
+    store = LogicalStore(array.shape, array.dtype)
+    store.data = execute.scatter(array)
+    if not tracing():
+        return store
+    # A constant of the traced function: each call starts from it, so what the function may change is a copy.
+    copy, whole = new(array.shape, array.dtype), View.identity(array.shape)
+    record("copy", array.shape, [(store, whole)], (copy, whole))
+    _windows[-1].constants.append(store)
+    return copy
+
+
+#: The array class of the dense library, which sets it.
+array_class: type[Array] = Array
+
+
+def array_of(array: np.ndarray) -> Array:
+    """A distributed array with the elements of a NumPy array."""
+    return array_class(from_host(array))
+
+
+def scalar(value: Any, argument: int) -> Array:
+    """A 0-d array for a scalar argument of a traced function, whose value is given at each call."""
+    window = _windows[-1]
+    store = new((), scalar_dtype(value))
+    access = Access(store.ir, View.identity(()))
+    operand = window.operand(value, argument)
+    written = Access(store.ir, access.view, Privilege.WRITE)
+    window.add(IndexTask("fill", (), (operand,), written), argument, [store])
+    weak = next((t for t in (int, float, complex) if type(value) is t), None)
+    return array_class(store, access.view, weak)
+
+
+def tracing() -> str:
+    """The name of the function that is being traced; empty outside ``jit``."""
+    return _windows[-1].tracing
+
+
+@contextmanager
+def trace_into(window: Window) -> Iterator[Window]:
+    """Record into ``window`` within the block."""
+    _windows.append(window)
+    try:
+        yield window
+    finally:
+        _windows.pop()
+
+
+def _refuse_tracing(why: str) -> None:
+    name = tracing()
+    if name:
+        raise TracingError(
+            f"{user_line()}: {why} is needed while {name} is being traced, where arrays have no values yet. "
+            "Keep the result as an array (np.where instead of if), read it outside the function, or name a scalar "
+            f"argument that decides how it runs in static_argnames: @diffuse.jit(static_argnames=...)"
+        )
+
+
+# --- where the user's code is --------------------------------------------------------------------
+
+_lines: dict[tuple[CodeType, int], str] = {}
+_inside: dict[CodeType, bool] = {}
+
+
+def user_site() -> tuple[str, int]:
+    """The user's line that led here, and a number for the place of each call on the stack.
+
+    Two operations have the same number when the program has come round a loop, not when a function is called twice.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    line = ""
+    site = 0
+    while frame is not None:
+        code = frame.f_code
+        inside = _inside.get(code)
+        if inside is None:
+            inside = _inside[code] = code.co_filename.startswith((_HOME, "<frozen"))
+        if not inside and not line:
+            key = (code, frame.f_lasti)
+            line = _lines.get(key) or _lines.setdefault(key, f"{Path(code.co_filename).name}:{frame.f_lineno}")
+        site = hash((site, id(code), frame.f_lasti))
+        frame = frame.f_back
+    return line, site
+
+
+def user_line() -> str:
+    """The user's line that led here."""
+    return user_site()[0]

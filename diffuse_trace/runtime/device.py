@@ -1,0 +1,64 @@
+"""Settings of XLA, of the allocator and of JAX, made once before the first array."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import warnings
+from functools import cache
+
+from .. import config
+from .ranks import world
+
+# glibc's mallopt parameters.
+_M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
+
+
+@cache
+def configure() -> None:
+    """Prepare this process; the first call does it, later ones cost nothing.
+
+    JAX gets 64-bit types, and runs executables in the calling thread: MPI calls of one replay are then over before those
+    of the next begin, in the same order on every rank, and a failed one is known at once.
+    """
+    started = "jax" in sys.modules and _backend_started()
+    threads = config.get("threads") or max(1, cores() // world().size)
+    if not started:
+        flags = [os.environ.get("XLA_FLAGS", "")]
+        if threads == 1 and "multi_thread_eigen" not in flags[0]:
+            flags.append("--xla_cpu_multi_thread_eigen=false")
+        os.environ["XLA_FLAGS"] = " ".join(f for f in flags if f)
+    _keep_freed_memory()
+    import jax
+
+    if started and not jax.config.jax_enable_x64:
+        warnings.warn(
+            "JAX was started before diffuse_trace, with 32-bit types; set jax_enable_x64 before its first use, "
+            "since float64 arrays need it",
+            stacklevel=3,
+        )
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+
+def cores() -> int:
+    """The cores that this process may use, or that the launcher says its node has for all ranks together."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _keep_freed_memory() -> None:
+    # XLA's temporaries come from malloc: pages given back to the system fault again at every call.
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return  # not glibc
+    mallopt(_M_MMAP_MAX, 0)
+    mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+    mallopt(_M_ARENA_MAX, 1)
+
+
+def _backend_started() -> bool:
+    from ..lower import jax_compat
+
+    return jax_compat.backend_started()

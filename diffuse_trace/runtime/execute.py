@@ -1,0 +1,149 @@
+"""Running programs: look up the plan, or make it, and replay it on this rank's data."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .. import config
+from ..fuse import plan as make_plan
+from ..ir import Partition, Program, Store, View, canonical
+from ..ir.text import dumps
+from ..lower.blocks import Piece, fit
+from ..lower.executable import build
+from ..lower.geometry import Geometry, layout, margin_for, required_margins
+from ..lower.transport import Transport
+from . import device
+from .ranks import world
+from .replay import Replay
+from .stores import Data, LogicalStore
+
+GRAINS = {"0": "task", "1": "plan", "paper": "plan"}
+
+
+@dataclass
+class Compiled:
+    """A program that has been planned and lowered, with the margins its inputs must have."""
+
+    program: Program
+    replay: Replay
+    margins: dict[int, tuple[int, ...]]
+
+    def run(self, inputs: Mapping[int, Data], operands: Sequence[Any]) -> dict[int, Data]:
+        """Run it on the data of its inputs, by canonical store id."""
+        for id, margin in self.margins.items():
+            if inputs[id].margin != margin:
+                conform(self.program.inputs, id, inputs[id], margin)
+        return self.replay.run(inputs, operands)
+
+
+_memo: dict[Any, Compiled] = {}
+
+
+@cache
+def transport() -> Transport:
+    """The communication of this process."""
+    device.configure()
+    from .mpi_ffi import transport as make
+
+    return make()
+
+
+def run(program: Program, inputs: Mapping[int, Data], operands: Sequence[Any]) -> dict[int, Data]:
+    """Run a program on the data of its inputs; returns the data of live stores that have changed, by store id."""
+    compiled, number = compile(program, inputs)
+    named = {new: inputs[old] for old, new in number.items() if old in inputs}
+    results = compiled.run(named, operands)
+    back = {new: old for old, new in number.items()}
+    return {back[id]: data for id, data in results.items()}
+
+
+def compile(program: Program, inputs: Mapping[int, Data]) -> tuple[Compiled, dict[int, int]]:
+    """The compiled form of a program and the canonical number of each of its stores."""
+    program, number = program.canonical()
+    back = {new: old for old, new in number.items()}
+    margins = {s.id: inputs[back[s.id]].margin for s, _ in program.inputs}
+    key = (program, tuple(margins.values()), world().size, config.code_key())
+    compiled = _memo.get(key)
+    if compiled is None:
+        compiled = _memo[key] = _compile(program, margins)
+    return compiled, number
+
+
+def _compile(program: Program, margins: dict[int, tuple[int, ...]]) -> Compiled:
+    channel = transport()
+    rank, ranks = channel.rank, channel.size
+    mode = config.get("fuse")
+    planned = make_plan(program, ranks, mode=mode, grid=config.get("grid") or (), max_halo=config.get("max_halo"))
+    for id, needed in required_margins(planned).items():
+        margins[id] = tuple(max(m, n) for m, n in zip(margins[id], needed, strict=True))
+    geometry = Geometry(planned, rank, ranks, margins, config.get("halo"))
+    text = f"{ranks} {config.code_key()}\n{dumps(program)}"
+    digest = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=5).digest(), "little") << 22
+    grain = "step" if config.get("profile") and mode != "0" else GRAINS[mode]
+    return Compiled(program, Replay(build(planned, geometry, channel, digest, grain), channel), margins)
+
+
+def conform(stores: Sequence[tuple[Store, Partition]], id: int, data: Data, margin: tuple[int, ...]) -> None:
+    """Give a store's buffer wider margins; its ghosts are invalid then."""
+    store = next(s for s, _ in stores if s.id == id)
+    rank = world().rank
+    have = layout(store.shape, data.partition, data.margin, rank)
+    want = layout(store.shape, data.partition, margin, rank)
+    data.buffer = fit(Piece(data.buffer, have.buffer), want.buffer)
+    data.margin, data.valid = margin, frozenset()
+
+
+def scatter(array: np.ndarray) -> Data:
+    """The block of this rank of an array that every rank holds."""
+    device.configure()
+    ranks = world()
+    partition = canonical(array.shape, ranks.size, config.get("grid") or ())
+    margin = margin_for(partition, array.ndim, config.get("halo"))
+    held = layout(array.shape, partition, margin, ranks.rank)
+    local = np.zeros(held.shape, array.dtype)
+    local[held.own()] = array[tuple(slice(low, high) for low, high in held.block)]
+    return Data(jnp.array(local), partition, margin)
+
+
+def local(store: LogicalStore, data: Data, view: View) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
+    """This rank's part of a view, and the interval of the view's indices that it covers."""
+    rank = world().rank
+    partition = data.partition.pull(view)
+    coordinates = partition.coordinates(rank)
+    region = partition.block(view.shape, coordinates)
+    held = layout(store.shape, data.partition, data.margin, rank)
+    if any(low >= high for low, high in region):
+        return np.zeros([high - low for low, high in region], store.dtype), region
+    axes = tuple(
+        type(a)(a.source, a.offset + (0 if a.source is None else a.step * region[a.source][0]) - low, a.step)
+        for a, (low, _) in zip(view.axes, held.buffer, strict=True)
+    )
+    shape = tuple(high - low for low, high in region)
+    return np.array(View(shape, axes).of(np.asarray(data.buffer))), region
+
+
+def gather(store: LogicalStore, data: Data, view: View, where: str) -> np.ndarray:
+    """All elements of a view, on every rank."""
+    block, region = local(store, data, view)
+    partition = data.partition.pull(view)
+    if world().size == 1 or partition.replicated:
+        return block
+    from . import agree
+
+    agree.agree(world(), _digest(f"gather {store.shape} {view}"), where)
+    result = np.empty(view.shape, store.dtype)
+    for rank, part in enumerate(agree.allgather_blocks(world(), block)):
+        region = partition.block(view.shape, partition.coordinates(rank))
+        result[tuple(slice(low, high) for low, high in region)] = part
+    return result
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "little")
