@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "config", "explain", "jit", "numpy", "profile"]
+__all__ = ["__version__", "config", "explain", "jit", "numpy", "profile", "rank", "ranks"]
 
 if TYPE_CHECKING:
     from . import config, numpy
@@ -14,6 +14,20 @@ if TYPE_CHECKING:
     from .tracer import jit
 
 _HOMES = {"jit": "tracer", "explain": "explain", "profile": "profile", "config": "", "numpy": "", "errors": ""}
+
+
+def rank() -> int:
+    """The number of this rank, from 0; 0 where there is one process."""
+    from .runtime.ranks import world
+
+    return world().rank
+
+
+def ranks() -> int:
+    """How many ranks run this program."""
+    from .runtime.ranks import world
+
+    return world().size
 
 
 def __getattr__(name: str) -> Any:

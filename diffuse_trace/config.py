@@ -139,8 +139,15 @@ def get(name: str) -> Any:
 
 
 def code_key() -> tuple[Any, ...]:
-    """The values of all settings that change compiled code: a part of every memo key."""
-    return tuple(get(name) for name, setting in SETTINGS.items() if setting.changes_code)
+    """The values of all settings that change compiled code: a part of every memo key.
+
+    The same object until a setting is changed, so that callers may compare by identity.
+    """
+    key = _cache.get("")
+    if key is None:
+        key = tuple(get(name) for name, setting in SETTINGS.items() if setting.changes_code)
+        _cache[""] = key
+    return key
 
 
 @contextlib.contextmanager

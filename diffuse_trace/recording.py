@@ -61,13 +61,15 @@ class Window:
         self.constants: list[LogicalStore] = []
 
     def add(self, task: IndexTask, site: int, stores: Sequence[LogicalStore]) -> None:
-        """Append a task and note its stores."""
+        """Append a task and note its stores, of which the last is written."""
         self.append(task, site)
         for store in stores:
             if store.ir.id not in self.stores:
                 if store.error:
                     raise RuntimeError(f"{task.line}: {task.op} uses an array whose computation failed: {store.error}")
                 self.stores[store.ir.id] = weakref.ref(store)
+                if store.data is None and store is not stores[-1]:
+                    store.data = _unwritten(store)
                 if store.data is not None:
                     self.inputs[store.ir.id] = store.data
 
@@ -169,6 +171,8 @@ def record(
     ``inputs`` are (store, view) pairs or scalars (Python's or NumPy's), which travel as operands; every view has the domain
     ``shape``.  With ``reduction`` the output is reduced into.  ``params`` are static and hashable.
     """
+    if reduction is None and 0 in shape:
+        return  # no points
     window = _windows[-1]
     line, site = user_site()
     if not window.tracing:
@@ -218,11 +222,13 @@ def ready(store: LogicalStore, why: str) -> Data:
     if store.error:
         raise RuntimeError(f"{user_line()}: the array has no value, since its computation failed: {store.error}")
     if store.data is None:
-        # Nothing has ever been written: what `empty` holds is not specified.
-        record("fill", store.shape, [store.dtype.type(0)], (store, View.identity(store.shape)))
-        _windows[-1].run()
-    assert store.data is not None
+        store.data = _unwritten(store)
     return store.data
+
+
+def _unwritten(store: LogicalStore) -> Data:
+    """Data for a store that nothing has ever been written to: what `empty` holds is not specified."""
+    return execute.scatter(np.zeros(store.shape, store.dtype))
 
 
 def fetch(store: LogicalStore, view: View, why: str = "the value of an array") -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar, overload
 
 import jax.tree_util as tree
@@ -69,6 +70,8 @@ class Jitted:
             return self.function(*args, **kwargs)
         leaves, treedef = self._flatten(args, kwargs)
         recording.flush()
+        if _request is not None:
+            _request.called(self, args, kwargs)
         for n, trace in enumerate(self.traces):
             if trace.matches(treedef, leaves):
                 if n:
@@ -103,7 +106,7 @@ class Jitted:
             if isinstance(leaf, Array):
                 recording.ready(leaf.store, "an argument")
                 arguments.setdefault(leaf.store.ir.id, n)
-        trace = Trace(treedef, [describe(n, leaves) for n in range(len(leaves))], Guards(self.function), arguments)
+        trace = Trace(self.name, treedef, [describe(n, leaves) for n in range(len(leaves))], Guards(self.function), arguments)
         window, out = self._trace(leaves, treedef)
         outputs, trace.result_tree = tree.tree_flatten(out)
         del out
@@ -141,8 +144,8 @@ class Jitted:
             kwargs = {k: a.value if isinstance(a, Static) else a for k, a in kwargs.items()}
             return window, self.function(*args, **kwargs)
 
-    def programs(self, *args: Any, **kwargs: Any) -> list[Program]:
-        """What a call would record, without running it."""
+    def program(self, *args: Any, **kwargs: Any) -> Program:
+        """What a call records.  Nothing is run and no array changes."""
         leaves, treedef = self._flatten(args, kwargs)
         recording.flush()
         for leaf in leaves:
@@ -151,7 +154,42 @@ class Jitted:
         window, out = self._trace(leaves, treedef)
         program = window.program(len(window.tasks))
         del out
-        return [program]
+        return program
+
+
+@dataclass
+class Request:
+    """A function to explain when it is first called, as `diffuse explain` asks; ``seen`` are the functions called."""
+
+    name: str
+    ranks: int | None = None
+    seen: list[str] = field(default_factory=list)
+    met: bool = False
+
+    def called(self, function: Jitted, args: Any, kwargs: Any) -> None:
+        """Print the explanation and end the program, if it is the function that was asked for."""
+        self.seen.append(function.name)
+        if function.name.split(".<locals>.")[-1] == self.name or function.name == self.name:
+            from .explain import render
+
+            self.met = True
+            print(render(function.name, function.program(*args, **kwargs), self.ranks))
+            raise SystemExit(0)
+
+
+_request: Request | None = None
+
+
+def request_explanation(name: str, ranks: int | None = None) -> Request:
+    """Explain the function called ``name`` at its first call, and end the program there."""
+    global _request
+    _request = Request(name, ranks)
+    return _request
+
+
+def explanation_seen() -> bool:
+    """Whether the function that `request_explanation` named has been called and explained."""
+    return _request is not None and _request.met
 
 
 def _compile_and_run(

@@ -9,6 +9,7 @@ from typing import Any
 import jax.tree_util as tree
 import numpy as np
 
+from . import config
 from .guards import Guards
 from .ir import Partition, Program, View
 from .recording import Array, Window
@@ -119,6 +120,7 @@ class Chunk:
 class Trace:
     """One recorded signature of a function, and what to run for it."""
 
+    name: str
     treedef: Any
     leaves: list[ArrayLeaf | ScalarLeaf | ConstantLeaf]
     guards: Guards
@@ -128,10 +130,11 @@ class Trace:
     returned: dict[int, tuple[tuple[int, ...], np.dtype]] = field(default_factory=dict)
     results: list[Result] = field(default_factory=list)
     result_tree: Any = None
+    settings: tuple[Any, ...] = field(default_factory=config.code_key)
 
     def matches(self, treedef: Any, leaves: Sequence[Any]) -> bool:
         """Whether a call has this signature."""
-        if treedef != self.treedef or not self.guards.hold():
+        if treedef != self.treedef or self.settings is not config.code_key() or not self.guards.hold():
             return False
         stores = set()
         for known, leaf in zip(self.leaves, leaves, strict=True):
@@ -145,7 +148,7 @@ class Trace:
 
     def compile(self, window: Window, program: Program, inputs: Mapping[int, Data]) -> Compiled:
         """Compile a program of the window and append it."""
-        compiled, number = execute.compile(program, inputs)
+        compiled, number = execute.compile(program, inputs, window.tracing)
         back = {new: old for old, new in number.items()}
         made = {id for chunk in self.chunks for id in chunk.results.values()}
         for store, partition in program.inputs:
@@ -170,6 +173,8 @@ class Trace:
             holders.update((id, store) for id, (store, _) in self.captured.items())
         data = {id: store.data for id, store in holders.items()}
         for chunk in self.chunks:
+            for watcher in execute.watchers:
+                watcher.looked_up(chunk.compiled.replay, self.name, True)
             inputs = {id: data[store] for id, store in chunk.inputs}
             operands = [leaves[leaf] if leaf >= 0 else literal for leaf, literal in chunk.operands]
             for id, result in chunk.compiled.run(inputs, operands).items():

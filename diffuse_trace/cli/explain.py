@@ -54,7 +54,7 @@ def explain(options: argparse.Namespace) -> int:
     arguments = options.arguments[1:] if options.arguments[:1] == ["--"] else options.arguments
     from .. import tracer  # brings JAX: not for the other commands
 
-    tracer.request_explanation(name, ranks=options.ranks)
+    request = tracer.request_explanation(name, ranks=options.ranks)
     failed = False
     try:
         run_target([script, *arguments])
@@ -66,9 +66,9 @@ def explain(options: argparse.Namespace) -> int:
         failed = True
         traceback.print_exception(error.with_traceback(user_traceback(error)))
     # Asked after the run, however that ended: the script may have caught the SystemExit of the tracer.
-    found, seen = tracer.explanation_seen()
-    if found:
+    if tracer.explanation_seen():
         return 0
+    seen = dict.fromkeys(request.seen)  # once each, in the order of the first call
     ending = "failed before it called" if failed else "ended without a call of"
     listed = f"jitted functions that it called: {', '.join(seen)}" if seen else "it called no jitted function"
     print(f"diffuse explain: {script} {ending} {name}; {listed}", file=sys.stderr)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from ..runtime.bootstrap import FOLDER
+from ..runtime.bootstrap import FOLDER, PATIENCE
 from . import output
 from .processes import end_with_parent, kill_marked
 
@@ -23,6 +23,8 @@ _TICK = 0.1
 _HOLD = 2.0
 # Seconds from a signal to the next harder measure.
 _GRACE = 3.0
+# Seconds that a job may go on after an error was reported: exit functions run, MPI_Abort works.
+_STRAGGLE = 10.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -64,6 +66,7 @@ class _Job:
         self.signals: list[int] = []  # received
         self.measures: list[Callable[[], None]] = []  # against a job that was told to end, still to be taken
         self.next_measure = 0.0
+        self.next_look = self.failed_since = 0.0
 
     def run(self) -> int:
         # What is ignored stays so: nohup ignores SIGHUP, a shell SIGINT of what it starts in the background.
@@ -129,6 +132,7 @@ class _Job:
         while self.process.poll() is None:
             for key, _ in self.selector.select(_TICK):
                 key.data()
+            self._end_stragglers()
             self._take_measures()
             if self.held and time.monotonic() > self.held_since + _HOLD and not self._explained():
                 self._release()
@@ -188,6 +192,19 @@ class _Job:
                 self.measures.append(lambda: self._signal_ranks(first))
             self.measures += [self._terminate, self._kill_all]
         self.next_measure = 0.0  # at once: a second signal is impatience
+
+    def _end_stragglers(self) -> None:
+        """End what mpiexec leaves running after a rank has failed: hydra does so if that rank had not started MPI."""
+        now = time.monotonic()
+        if self.measures or now < self.next_look:
+            return
+        self.next_look = now + _TICK
+        leaver = self._note("exit").split()
+        left = bool(leaver) and (self.folder / f"end.{leaver[0]}").exists()
+        if left or self._note("error"):
+            self.failed_since = self.failed_since or now
+            if now > self.failed_since + (PATIENCE + 0.5 if left else _STRAGGLE):
+                self.measures += [self._terminate, self._kill_all]
 
     def _take_measures(self) -> None:
         if self.measures and time.monotonic() >= self.next_measure:

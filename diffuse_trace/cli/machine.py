@@ -7,6 +7,8 @@ import os
 import platform
 from pathlib import Path
 
+from .. import __version__
+
 _PACKAGES = ("numpy", "jax", "jaxlib", "numba", "mpi4py")
 # CuPy has one distribution for each version of CUDA.
 _CUPY = ("cupy", "cupy-cuda13x", "cupy-cuda12x")
@@ -15,9 +17,9 @@ _CUPY = ("cupy", "cupy-cuda13x", "cupy-cuda12x")
 def versions() -> dict[str, str | None]:
     """Versions of Python, this package and what it runs on, by name; None is not installed.
 
-    Taken from the metadata, so nothing is imported.
+    Taken from the metadata: none of them is imported.
     """
-    found = {"python": platform.python_version(), "diffuse_trace": _version("diffuse-trace") or "(not installed)"}
+    found = {"python": platform.python_version(), "diffuse_trace": __version__}
     cupy = next(filter(None, map(_version, _CUPY)), None)
     return found | {name: _version(name) for name in _PACKAGES} | {"cupy": cupy}
 

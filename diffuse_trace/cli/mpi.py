@@ -195,7 +195,8 @@ def variables(launcher: Launcher) -> dict[str, str]:
     """Environment variables that the launcher and the library need; those that the user has set win."""
     if launcher.family == "hydra":
         return {}  # more frequent yields than MPICH's own made crowded ranks slower
-    needed = {}
+    # The OFI transport is for one-sided messages between machines; looking for its networks takes MPI_Init a second.
+    needed = {"OMPI_MCA_btl": "^ofi"}
     if os.geteuid() == 0:
         for prefix in ("OMPI", "PRTE"):
             needed[f"{prefix}_ALLOW_RUN_AS_ROOT"] = needed[f"{prefix}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"

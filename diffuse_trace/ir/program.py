@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 
 from ..errors import ProgramError
 from .partition import Partition
 from .store import Store
-from .task import Access, IndexTask
+from .task import Access, IndexTask, Operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,31 @@ class Program:
                 if known != access.store:
                     raise ProgramError(f"store %{known.id} is declared twice: {known} and {access.store}")
         return found
+
+    def key(self) -> tuple[Hashable, dict[int, int]]:
+        """What is equal for two programs exactly when their canonical forms are, made without making those.
+
+        Returns it with the map from store ids to canonical numbers.  Undecorated code pays for this at every window.
+        """
+        number: dict[int, int] = {}
+        kinds: list[Hashable] = []
+        rows: list[Hashable] = []
+        for task in self.tasks:
+            for access in (*task.inputs, task.output):
+                if type(access) is Operand:
+                    rows.append(access.index)
+                    continue
+                assert isinstance(access, Access)
+                store = access.store
+                if store.id not in number:
+                    number[store.id] = len(number)
+                    kinds += (store.shape, store.dtype)
+                rows += (number[store.id], access.view)
+            out = task.output
+            rows += (task.op, task.shape, task.params, out.privilege.value, out.reduction)
+        inputs = tuple(sorted(((number[s.id], p) for s, p in self.inputs if s.id in number), key=itemgetter(0)))
+        live = frozenset(number[i] for i in self.live if i in number)
+        return (tuple(rows), tuple(kinds), inputs, live, self.operands), number
 
     def canonical(self) -> tuple[Program, dict[int, int]]:
         """The program with stores renumbered by first use, and the map from old ids to new.

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from ..errors import ProgramError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _cached(method: F) -> F:
+    # A loop makes the same views at every trip: the known object is found faster than an equal one is made, and
+    # equal views are then mostly identical, which makes comparisons of programs fast too.
+    return cast(F, lru_cache(maxsize=16384)(method))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +42,14 @@ class View:
 
     shape: tuple[int, ...]
     axes: tuple[Axis, ...]
+    # Views are parts of every key that is looked up, so the hash is computed once.
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.shape, self.axes)))
         sources = [a.source for a in self.axes if a.source is not None]
         if len(set(sources)) != len(sources) or any(not 0 <= s < len(self.shape) for s in sources):
             raise ProgramError(f"view {self} uses a domain axis twice or one that it has not")
@@ -51,7 +66,7 @@ class View:
     def covers(self, shape: tuple[int, ...]) -> bool:
         """Whether every element of a store of ``shape`` is in the view."""
         return all(
-            n == 1 or (a.source is not None and abs(a.step) == 1 and self.shape[a.source] == n)
+            n == (1 if a.source is None else self.shape[a.source]) and abs(a.step) == 1 or n == 0
             for a, n in zip(self.axes, shape, strict=True)
         )
 
@@ -60,6 +75,7 @@ class View:
         used = {a.source for a in self.axes}
         return tuple(d for d in range(len(self.shape)) if d not in used)
 
+    @_cached
     def sliced(self, axis: int, start: int, step: int, length: int) -> View:
         """The view whose index ``j`` along domain ``axis`` is this view's ``start + step * j``."""
         shape = self.shape[:axis] + (length,) + self.shape[axis + 1 :]
@@ -68,6 +84,7 @@ class View:
         )
         return View(shape, axes)
 
+    @_cached
     def fixed(self, axis: int, index: int) -> View:
         """The view with domain ``axis`` removed, at ``index``."""
         shape = self.shape[:axis] + self.shape[axis + 1 :]
@@ -81,6 +98,7 @@ class View:
 
         return View(shape, tuple(renamed(a) for a in self.axes))
 
+    @_cached
     def expanded(self, axis: int, length: int = 1) -> View:
         """The view with a new broadcast axis of ``length`` before domain ``axis``."""
         shape = self.shape[:axis] + (length,) + self.shape[axis:]
@@ -89,12 +107,14 @@ class View:
         )
         return View(shape, axes)
 
+    @_cached
     def transposed(self, order: tuple[int, ...]) -> View:
         """The view whose domain axis ``k`` is this view's ``order[k]``."""
         place = {d: k for k, d in enumerate(order)}
         axes = tuple(a if a.source is None else Axis(place[a.source], a.offset, a.step) for a in self.axes)
         return View(tuple(self.shape[d] for d in order), axes)
 
+    @_cached
     def broadcast(self, shape: tuple[int, ...]) -> View:
         """The view broadcast to ``shape`` by NumPy's rules.  Raises ValueError where they do not allow it."""
         extra = len(shape) - len(self.shape)

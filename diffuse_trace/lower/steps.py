@@ -118,9 +118,9 @@ class Compute(Step):
         previous = plan.versions.all[placed.write].previous
         old = None if previous is None else state.pieces[Key(previous)]
         if task.reduces:
+            # Only own points take part, so the result has those along the axes that are kept.
             kept = {a.source for a in task.output.view.axes}
-            region = tuple(r if d in kept else (0, 1) for d, r in enumerate(region))
-            own = tuple(r if d in kept else (0, 1) for d, r in enumerate(own))
+            region = own = tuple(r if d in kept else (0, 1) for d, r in enumerate(own))
         state.pieces[Key(placed.write)] = write(old, value, task.output, region, own, layout)
 
 

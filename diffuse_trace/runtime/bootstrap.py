@@ -16,6 +16,7 @@ Launcher and ranks meet in the folder that ``DIFFUSE_RUN_DIR`` names (K is a ran
 from __future__ import annotations
 
 import atexit
+import builtins
 import contextlib
 import errno
 import faulthandler
@@ -27,10 +28,12 @@ import sys
 import threading
 import time
 import traceback
-from types import TracebackType
+import types
 
 #: Environment variable with the job's folder.
 FOLDER = "DIFFUSE_RUN_DIR"
+#: Seconds that a failed rank waits for the output of the others.
+PATIENCE = 0.7
 
 # Rank and size as Open MPI, hydra (MPICH, Intel MPI, MVAPICH) and Slurm tell them.
 _IDENTITIES = (
@@ -38,7 +41,6 @@ _IDENTITIES = (
     ("PMI_RANK", "PMI_SIZE"),
     ("SLURM_PROCID", "SLURM_NTASKS"),
 )
-_PATIENCE = 1.0  # seconds that a failed rank waits for the output of the others
 _ATEXIT_LIMIT = 5.0  # seconds that exit functions of a failed rank may take: they could wait for another rank
 _INTERRUPTED = 128 + signal.SIGINT
 
@@ -67,7 +69,7 @@ def claim(name: str, text: str) -> bool:
     return True
 
 
-def settle(code: int, patience: float = _PATIENCE) -> None:
+def settle(code: int, patience: float = PATIENCE) -> None:
     """Call before ending with an error: flushes, then waits a little for the other ranks to come to their end.
 
     The launcher ends the job as soon as one rank ends with an error.  Ranks that fail together, or that print and
@@ -101,17 +103,35 @@ def run_target(target: list[str]) -> None:
         sys.path.insert(0, start)
     if target[0] == "-m":
         runpy.run_module(target[1], run_name="__main__", alter_sys=True)
-    else:
+    elif os.path.isdir(target[0]) or target[0].endswith((".zip", ".pyz")):
         runpy.run_path(target[0], run_name="__main__")
+    else:
+        _run_file(target[0])
 
 
-def user_traceback(error: BaseException) -> TracebackType | None:
-    """The traceback of an error without the frames of this file and of runpy."""
-    frames = error.__traceback__
+def _run_file(script: str) -> None:
+    # Not with runpy.run_path, which takes the module away at its end, when exit functions may still need it, and
+    # makes sys.argv[0] the absolute path.
+    path = os.path.abspath(script)
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__file__=path, __builtins__=builtins)
+    sys.modules["__main__"] = main
+    with io.open_code(path) as file:
+        code = compile(file.read(), path, "exec", dont_inherit=True)
+    exec(code, main.__dict__)
+
+
+def user_traceback(error: BaseException) -> types.TracebackType | None:
+    """The traceback of an error in a target: what lies below the frames of this file and of runpy."""
     own = {__file__, runpy.__file__, "<frozen runpy>"}
-    while frames is not None and frames.tb_frame.f_code.co_filename in own:
+    frames, found = error.__traceback__, False
+    while frames is not None:
+        mine = frames.tb_frame.f_code.co_filename in own
+        if found and not mine:
+            break
+        found |= mine
         frames = frames.tb_next
-    return frames
+    return frames if found else error.__traceback__
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import jax.numpy as jnp
 import numpy as np
@@ -46,6 +46,16 @@ class Compiled:
 _memo: dict[Any, Compiled] = {}
 
 
+class Watcher(Protocol):
+    """Is told of every plan that is looked up (profiling)."""
+
+    def looked_up(self, replay: Replay, name: str, hit: bool) -> None:
+        """``name`` says where the program comes from, ``hit`` whether it was known."""
+
+
+watchers: list[Watcher] = []
+
+
 @cache
 def transport() -> Transport:
     """The communication of this process."""
@@ -64,15 +74,21 @@ def run(program: Program, inputs: Mapping[int, Data], operands: Sequence[Any]) -
     return {back[id]: data for id, data in results.items()}
 
 
-def compile(program: Program, inputs: Mapping[int, Data]) -> tuple[Compiled, dict[int, int]]:
-    """The compiled form of a program and the canonical number of each of its stores."""
-    program, number = program.canonical()
-    back = {new: old for old, new in number.items()}
-    margins = {s.id: inputs[back[s.id]].margin for s, _ in program.inputs}
-    key = (program, tuple(margins.values()), world().size, config.code_key())
+def compile(program: Program, inputs: Mapping[int, Data], name: str = "") -> tuple[Compiled, dict[int, int]]:
+    """The compiled form of a program and the canonical number of each of its stores.
+
+    ``name`` says where it comes from, in profiles: by default its first line.
+    """
+    first = program.tasks[0].line
+    key, number = program.key()
+    margins = {number[s.id]: inputs[s.id].margin for s, _ in program.inputs}
+    key = (key, tuple(sorted(margins.items())), world().size, config.code_key())
     compiled = _memo.get(key)
+    hit = compiled is not None
     if compiled is None:
-        compiled = _memo[key] = _compile(program, margins)
+        compiled = _memo[key] = _compile(program.canonical()[0], margins)
+    for watcher in watchers:
+        watcher.looked_up(compiled.replay, name or first, hit)
     return compiled, number
 
 

@@ -69,7 +69,7 @@ def values(dtype: np.dtype, complete: bool = True) -> np.ndarray:
         result.real, result.imag = part.real[:, None], part.real
         return result.ravel()
     info = np.finfo(dtype)
-    plain = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 0.1, 1e-3, 7.25, 88.0, info.max, info.tiny, info.eps, np.inf]
+    plain = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 0.1, 1e-3, 7.25, 88.0, info.max / 4, info.eps, np.inf]
     with np.errstate(over="ignore"):
         return np.array([s * v for v in plain for s in (1, -1)] + [np.nan], dtype)
 

@@ -105,7 +105,7 @@ def sign(z: Any) -> Any:
     far_x, far_y = jnp.isinf(x), jnp.isinf(y)
     real = jnp.where(far_x, lax.sign(x), jnp.where(far_y, zero, x / modulus))
     imag = jnp.where(far_y, lax.sign(y), jnp.where(far_x, zero, y / modulus))
-    bad = (far_x & far_y) | (modulus != modulus) | isnan(z)
+    bad = (far_x & far_y) | (modulus != modulus)
     real, imag = (jnp.where(bad, nan, jnp.where(modulus == 0, zero, p)) for p in (real, imag))
     return lax.complex(real, imag)
 
@@ -120,21 +120,32 @@ def rint(z: Any) -> Any:
 def power(a: Any, b: Any) -> Any:
     """``a ** b`` by the principal logarithm; 1 where ``b`` is 0, 0 for powers of 0 with positive real part."""
     br, bi = parts(b)
-    value = jnp.exp(b * log(a))
+    value = lax.exp(b * lax.log(a))
     zero = (a == 0) & (b != 0)
     nan = jnp.asarray(complex(np.nan, np.nan), a.dtype)
     value = jnp.where(zero, jnp.where((br > 0), jnp.zeros_like(value), nan), value)
     return jnp.where((br == 0) & (bi == 0), jnp.ones_like(value), value)
 
 
-def log(z: Any) -> Any:
-    """Principal logarithm; the cut is the negative real axis, continuous from the side that the zero's sign names."""
-    return lax.log(z)
+def scaled(z: Any, factor: float) -> Any:
+    """``z`` times a real factor."""
+    x, y = parts(z)
+    return lax.complex(x * np.asarray(factor, x.dtype), y * np.asarray(factor, x.dtype))
 
 
 def exp2(z: Any) -> Any:
     """Two to the power of ``z``."""
-    return lax.exp(z * np.asarray(np.log(2), z.dtype))
+    return lax.exp(scaled(z, np.log(2)))
+
+
+def log2(z: Any) -> Any:
+    """Principal logarithm to base 2."""
+    return scaled(lax.log(z), 1 / np.log(2))
+
+
+def log10(z: Any) -> Any:
+    """Principal logarithm to base 10."""
+    return scaled(lax.log(z), 1 / np.log(10))
 
 
 def expm1(z: Any) -> Any:

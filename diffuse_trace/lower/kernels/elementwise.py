@@ -43,8 +43,13 @@ def _everywhere(value: bool) -> Function:
     return lambda x: jnp.full(x.shape, value)
 
 
-def _scaled(function: Function, factor: float) -> Function:
-    return lambda x: function(x) * np.asarray(factor, x.dtype)
+def _times(numerator: float, denominator: float) -> Function:
+    """Multiplication by a quotient that is formed in the dtype of the loop, as in NumPy."""
+
+    def times(x: Any) -> Any:
+        return x * np.asarray(np.asarray(numerator, x.dtype) / np.asarray(denominator, x.dtype))
+
+    return floats.widened(times)
 
 
 # Arithmetic.
@@ -93,15 +98,15 @@ for _name in ("floor", "ceil", "trunc"):
 
 # Exponentials, logarithms and roots.
 _loop("exp", "fc", lax.exp)
-_loop("exp2", "f", lax.exp2)
+_loop("exp2", "f", floats.exp2)
 _loop("exp2", "c", complexes.exp2)
 _loop("expm1", "f", lax.expm1)
 _loop("expm1", "c", complexes.expm1)
 _loop("log", "fc", lax.log)
 _loop("log2", "f", jnp.log2)
-_loop("log2", "c", _scaled(lax.log, 1 / np.log(2)))
+_loop("log2", "c", complexes.log2)
 _loop("log10", "f", jnp.log10)
-_loop("log10", "c", _scaled(lax.log, 1 / np.log(10)))
+_loop("log10", "c", complexes.log10)
 _loop("log1p", "f", lax.log1p)
 _loop("log1p", "c", complexes.log1p)
 _loop("sqrt", "f", lax.sqrt)
@@ -114,14 +119,16 @@ _loop("hypot", "f", floats.hypot)
 # Trigonometry.
 for _name in ("sin", "cos", "tan", "sinh", "cosh", "tanh"):
     _loop(_name, "fc", getattr(jnp, _name))
+_loop("sinh", "f", floats.sinh)
+_loop("cosh", "f", floats.cosh)
 for _name in ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"):
     _loop(_name, "f", getattr(jnp, _name))
     _loop(_name, "c", getattr(complexes, _name))
 _loop("arctan2", "f", lambda a, b: lax.atan2(*jnp.broadcast_arrays(a, b)))
 for _name in ("degrees", "rad2deg"):
-    _loop(_name, "f", _scaled(_same, 180 / np.pi))
+    _loop(_name, "f", _times(180, np.pi))
 for _name in ("radians", "deg2rad"):
-    _loop(_name, "f", _scaled(_same, np.pi / 180))
+    _loop(_name, "f", _times(np.pi, 180))
 
 # Order.
 for _name in ("maximum", "minimum"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax.numpy as jnp
@@ -32,6 +33,18 @@ def sign(x: Any) -> Any:
     return jnp.where(x > 0, one, jnp.where(x < 0, -one, jnp.where(x == 0, constant(0, x), x)))
 
 
+def widened(function: Any) -> Any:
+    """``function`` with float16 computed in float32 and rounded once, as NumPy does."""
+
+    @functools.wraps(function)
+    def wide(*arrays: Any) -> Any:
+        if arrays[0].dtype != np.float16:
+            return function(*arrays)
+        return function(*(a.astype(np.float32) for a in arrays)).astype(np.float16)
+
+    return wide
+
+
 def _divmod(a: Any, b: Any) -> tuple[Any, Any]:
     """Floored quotient and remainder by the rules of Python's floats (NumPy's ``npy_divmod``)."""
     a, b = jnp.broadcast_arrays(a, b)
@@ -47,11 +60,13 @@ def _divmod(a: Any, b: Any) -> tuple[Any, Any]:
     return jnp.where(b == 0, a / b, whole), jnp.where(b == 0, rest, modulus)
 
 
+@widened
 def floor_divide(a: Any, b: Any) -> Any:
     """The floored quotient; ``a / b`` where ``b`` is 0."""
     return _divmod(a, b)[0]
 
 
+@widened
 def remainder(a: Any, b: Any) -> Any:
     """The remainder with the sign of the divisor."""
     return _divmod(a, b)[1]
@@ -93,7 +108,7 @@ def nextafter(x: Any, y: Any) -> Any:
     step = jnp.where(away, bits + one, bits - one)
     step = jnp.where((bits & ~top) == 0, (target & top) | one, step)
     same = ((bits & ~top) == 0) & ((target & ~top) == 0) | (bits == target)
-    result = from_bits(jnp.where(same, target, step), x.dtype)
+    result = from_bits(jnp.where(same, bits if x.dtype == np.float16 else target, step), x.dtype)
     return jnp.where((x != x) | (y != y), constant(np.nan, x), result)
 
 
@@ -104,22 +119,26 @@ def ordered(bits: Any) -> Any:
 
 
 def spacing(x: Any) -> Any:
-    """Distance to the next number away from 0, with the sign of ``x``."""
+    """Distance to the next number away from 0, with the sign of ``x``; for float16 to the next one upwards."""
     info = np.finfo(x.dtype)
-    width, mantissa = np.dtype(x.dtype).itemsize * 8, info.nmant
     bits = bits_of(x)
-    kind = bits.dtype
-    top = np.asarray(1 << (width - 1), kind)
-    exponent = (bits & ~top) >> np.asarray(mantissa, kind)
-    # 2 ** (exponent - mantissa), composed of its bits: normal, or one bit of a subnormal number.
-    normal = (jnp.maximum(exponent, np.asarray(mantissa + 1, kind)) - np.asarray(mantissa, kind)) << np.asarray(
-        mantissa, kind
-    )
-    small = np.asarray(1, kind) << (jnp.clip(exponent, 1, mantissa).astype(kind) - np.asarray(1, kind))
-    made = jnp.where(exponent > mantissa, normal, small)
-    result = from_bits(made | (bits & top), x.dtype)
-    finite = exponent < np.asarray((1 << (width - 1 - mantissa)) - 1, kind)
-    return jnp.where(finite, result, constant(np.nan, x))
+    kind, width = bits.dtype, bits.dtype.itemsize * 8
+    top, mantissa = np.asarray(1 << (width - 1), kind), np.asarray(info.nmant, kind)
+    one, magnitude = np.asarray(1, kind), bits & ~top
+    exponent = magnitude >> mantissa
+    if x.dtype == np.float16:
+        sign = jnp.zeros_like(bits)
+        below = (bits != magnitude) & ((bits & ((one << mantissa) - one)) == 0) & (exponent > 0)
+        exponent, largest = exponent - below.astype(kind), bits_of(constant(info.max, x)) == bits
+    else:
+        sign = jnp.where(magnitude == 0, np.asarray(0, kind), bits & top)
+        largest = magnitude == bits_of(constant(info.max, x))
+    # 2 ** (exponent - mantissa), composed of its bits: a normal number, or one bit of a subnormal one.
+    normal = (jnp.maximum(exponent, mantissa) - mantissa) << mantissa
+    small = one << (jnp.clip(exponent, one, mantissa) - one)
+    result = from_bits(jnp.where(exponent > mantissa, normal, small) | sign, x.dtype)
+    result = jnp.where(largest, copysign(jnp.full_like(x, np.inf), x), result)
+    return jnp.where(jnp.isfinite(x), result, constant(np.nan, x))
 
 
 def heaviside(x: Any, half: Any) -> Any:
@@ -128,6 +147,7 @@ def heaviside(x: Any, half: Any) -> Any:
     return jnp.where(x == 0, half, jnp.where(x < 0, constant(0, x), jnp.where(x > 0, constant(1, x), x)))
 
 
+@widened
 def logaddexp(a: Any, b: Any) -> Any:
     """``log(exp(a) + exp(b))`` without overflow."""
     a, b = jnp.broadcast_arrays(a, b)
@@ -135,18 +155,18 @@ def logaddexp(a: Any, b: Any) -> Any:
     return jnp.where(a == b, a + constant(np.log(2), a), value)
 
 
+@widened
 def logaddexp2(a: Any, b: Any) -> Any:
     """``log2(2 ** a + 2 ** b)`` without overflow."""
     a, b = jnp.broadcast_arrays(a, b)
-    value = jnp.maximum(a, b) + constant(1 / np.log(2), a) * jnp.log1p(jnp.exp2(-jnp.abs(a - b)))
+    value = jnp.maximum(a, b) + constant(1 / np.log(2), a) * jnp.log1p(exp2(-jnp.abs(a - b)))
     return jnp.where(a == b, a + constant(1, a), value)
 
 
+@widened
 def hypot(a: Any, b: Any) -> Any:
     """Length of the hypotenuse; infinite where a side is."""
     a, b = (lax.abs(v) for v in jnp.broadcast_arrays(a, b))
-    if a.dtype == np.float16:
-        return hypot(a.astype(np.float32), b.astype(np.float32)).astype(np.float16)
     large, small = jnp.maximum(a, b), jnp.minimum(a, b)
     ratio = jnp.where(large == 0, constant(0, a), small / large)
     value = large * lax.sqrt(1 + ratio * ratio)
@@ -158,24 +178,50 @@ def modf_fraction(x: Any) -> Any:
     return copysign(jnp.where(jnp.isinf(x), constant(0, x), x - jnp.trunc(x)), x)
 
 
+@widened
 def exp2(x: Any) -> Any:
-    """Two to the power of ``x``."""
-    return lax.exp2(x)
+    """Two to the power of ``x``; exact for integers."""
+    limit = 2 * np.finfo(x.dtype).maxexp
+    x = jnp.clip(x, -limit, limit)
+    whole = lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+    return ldexp(lax.exp((x - whole) * constant(np.log(2), x)), whole.astype(np.int32), steps=2)
 
 
-def ldexp(x: Any, exponent: Any) -> Any:
-    """``x * 2 ** exponent``, in two steps so that the power itself is in range."""
+@widened
+def cosh(x: Any) -> Any:
+    """Hyperbolic cosine, to few units in the last place for large arguments too."""
+    large = _half_exp(lax.abs(x))
+    return large + constant(0.25, x) / large
+
+
+@widened
+def sinh(x: Any) -> Any:
+    """Hyperbolic sine, to few units in the last place for large arguments too."""
+    size = lax.abs(x)
+    near = lax.expm1(size)
+    large = _half_exp(size)
+    half = constant(0.5, x)
+    value = jnp.where(size < 1, half * (near + near / (near + 1)), large - constant(0.25, x) / large)
+    return copysign(value, x)
+
+
+def _half_exp(x: Any) -> Any:
+    """``exp(x) / 2``, in range wherever the result is."""
+    root = lax.exp(x * constant(0.5, x))
+    return constant(0.5, x) * root * root
+
+
+def ldexp(x: Any, exponent: Any, steps: int = 3) -> Any:
+    """``x * 2 ** exponent``, in steps so that each power is in range."""
     x, exponent = jnp.broadcast_arrays(x, exponent)
     info = np.finfo(x.dtype)
-    limit = info.maxexp - 1
-    result = x
-    rest = jnp.clip(exponent, -6 * limit, 6 * limit).astype(np.int32)
-    for _ in range(3):
-        step = jnp.clip(rest, -limit + 1, limit)
-        biased = (step + limit).astype(_BITS[x.dtype.itemsize]) << np.asarray(info.nmant, _BITS[x.dtype.itemsize])
-        result = result * from_bits(biased, x.dtype)
-        rest = rest - step
-    return result
+    limit, kind = info.maxexp - 1, _BITS[x.dtype.itemsize]
+    rest = jnp.clip(exponent, -steps * limit, steps * limit).astype(np.int32)
+    for _ in range(steps):
+        step = jnp.clip(rest, 1 - limit, limit)
+        power = (step + limit).astype(kind) << np.asarray(info.nmant, kind)
+        x, rest = x * from_bits(power, x.dtype), rest - step
+    return x
 
 
 def frexp(x: Any) -> tuple[Any, Any]:

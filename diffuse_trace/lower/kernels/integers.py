@@ -42,8 +42,11 @@ def fmod(a: Any, b: Any) -> Any:
 
 
 def reciprocal(x: Any) -> Any:
-    """1 divided by ``x``, rounded towards zero."""
-    return lax.div(jnp.ones_like(x), jnp.where(x == 0, jnp.ones_like(x), x)) * (x != 0).astype(x.dtype)
+    """1 divided by ``x``, rounded towards zero; for 0 what NumPy has on x86."""
+    dtype = np.dtype(x.dtype)
+    undefined = np.iinfo(dtype).min if dtype.itemsize >= 4 else 0  # what infinity is cast to
+    divisor = jnp.where(x == 0, jnp.ones_like(x), x)
+    return jnp.where(x == 0, np.asarray(undefined, dtype), lax.div(jnp.ones_like(x), divisor))
 
 
 def power(base: Any, exponent: Any) -> Any:
@@ -60,15 +63,14 @@ def power(base: Any, exponent: Any) -> Any:
     return lax.while_loop(lambda s: jnp.any(s[2] != 0), step, state)[0]
 
 
-def sign(x: Any) -> Any:
-    """-1, 0 or 1."""
-    return lax.sign(x)
-
-
 def _magnitudes(a: Any, b: Any) -> tuple[Any, Any]:
     a, b = jnp.broadcast_arrays(a, b)
-    unsigned = np.dtype(a.dtype.str.replace("i", "u"))
-    return lax.abs(a).astype(unsigned), lax.abs(b).astype(unsigned)
+    return _magnitude(a), _magnitude(b)
+
+
+def _magnitude(x: Any) -> Any:
+    dtype = np.dtype(x.dtype)
+    return x if dtype.kind == "u" else lax.abs(x).astype(f"uint{dtype.itemsize * 8}")
 
 
 def _gcd(a: Any, b: Any) -> Any:
@@ -122,4 +124,4 @@ def compare(name: str, a: Any, b: Any) -> Any:
 
 def bitwise_count(x: Any) -> Any:
     """Number of bits of the magnitude."""
-    return lax.population_count(lax.abs(x)).astype(np.uint8)
+    return lax.population_count(_magnitude(x)).astype(np.uint8)

@@ -6,9 +6,11 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from . import complexes
 from .casts import cast, numpy_cast
+from .folds import fold, opaque
 from .registry import Context, register
 
 
@@ -40,26 +42,50 @@ def own_block(context: Context, x: Any) -> Any:
     return x[tuple(index)]
 
 
-def _reduction(operator: str) -> Any:
-    function = {"sum": jnp.sum, "prod": jnp.prod, "min": jnp.min, "max": jnp.max}[operator]
-
+def _generator(operator: str) -> Any:
     def generate(context: Context, x: Any) -> Any:
+        x = jnp.asarray(x)
+        if x.ndim != len(context.shape):
+            x = x.reshape((1,) * len(context.shape))
         axes = reduced_axes(context)
+        # Sums and products of a repeated value need it as often as it is repeated.
         x = own_block(context, jnp.broadcast_to(cast(x, context.dtype), context.shape))
-        if np.dtype(x.dtype).kind == "b":
-            function = jnp.any if operator in ("sum", "max") else jnp.all
-            return function(x, axis=axes, keepdims=True)
-        return function(x, axis=axes, keepdims=True)
+        dtype = context.dtype
+        if dtype.kind == "b":
+            return (jnp.any if operator in ("sum", "max") else jnp.all)(x, axis=axes, keepdims=True)
+        if dtype == np.float16 and operator in ("sum", "prod"):
+            # NumPy accumulates in float32 too.
+            x, dtype = x.astype(np.float32), np.dtype(np.float32)
+        if dtype.kind == "c":
+            return _complex(operator, x, axes)
+        return cast(fold(x, axes, opaque(operator, dtype), identity(operator, dtype)), context.dtype)
+
+    return generate
+
+
+def _complex(operator: str, x: Any, axes: tuple[int, ...]) -> Any:
+    start = identity(operator, x.dtype)
+    if operator == "sum":
+        real, imag = complexes.parts(x)
+        add = opaque("sum", np.dtype(real.dtype))
+        return lax.complex(fold(real, axes, add, start.real), fold(imag, axes, add, start.imag))
+    combine = {"prod": lax.mul, "min": complexes.minimum, "max": complexes.maximum}[operator]
+    return lax.reduce(x, jnp.asarray(start), combine, axes).reshape([1 if d in axes else n for d, n in enumerate(x.shape)])
+
+
+def _reference(operator: str) -> Any:
+    ufunc = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}[operator]
 
     def reference(context: Context, x: Any) -> Any:
-        ufunc = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}[operator]
         x = np.broadcast_to(numpy_cast(x, context.dtype), context.shape)
         with np.errstate(all="ignore"):
-            start = identity(operator, context.dtype) if x.size == 0 else np._NoValue
-            return ufunc.reduce(x, axis=reduced_axes(context), keepdims=True, initial=start)
+            if x.size == 0:
+                x = ufunc.reduce(x, axis=reduced_axes(context), keepdims=True, initial=identity(operator, context.dtype))
+                return numpy_cast(x, context.dtype)
+            return ufunc.reduce(x, axis=reduced_axes(context), keepdims=True, dtype=context.dtype)
 
-    return generate, reference
+    return reference
 
 
 for _operator in ("sum", "prod", "min", "max"):
-    register(_operator, *_reduction(_operator))
+    register(_operator, _generator(_operator), _reference(_operator))

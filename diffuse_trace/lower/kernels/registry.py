@@ -69,9 +69,9 @@ class Context:
 class Kernel:
     """A registered operation.
 
-    ``generate(context, *blocks)`` gives the block of the output: the region's shape (or one that broadcasts to it), and
-    extent 1 along axes that the output reduces.  Inputs have the region's extent along each axis or 1 where they are
-    broadcast; operands are 0-d arrays.  ``reference`` means the same with NumPy on whole arrays, not cut into blocks.
+    ``generate(context, *blocks)`` gives the block of the output: the region's shape (or one that broadcasts to it).  Where
+    the task reduces, it gives the own points instead, with extent 1 along the axes that the output lacks.  Inputs have
+    the region's extent along each axis or 1 where they are broadcast; operands are 0-d arrays.  ``reference`` means the same with NumPy on whole arrays, not cut into blocks.
     ``exact`` kernels get no points but their own.
     """
 

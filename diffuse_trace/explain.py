@@ -1,0 +1,47 @@
+"""Explanations: a function's program before and after fusion, and why it became what it became."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from . import config, tracer
+from .fuse import plan
+from .fuse.explain import explain as explain_plan
+from .ir import Program, canonical
+from .runtime.ranks import world
+
+
+class Explanation(str):
+    """Text that shows itself as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def explain(function: Callable[..., Any], *args: Any, ranks: int | None = None, **kwargs: Any) -> Explanation:
+    """What ``function(*args, **kwargs)`` records and what becomes of it; nothing is run and no array changes.
+
+    The text shows the program before and after fusion with the source lines, why each group ended, the exchanges with
+    their bytes, the temporaries removed and the predicted peak memory.  ``ranks`` plans for another number of ranks
+    than there are.
+    """
+    jitted = function if isinstance(function, tracer.Jitted) else tracer.Jitted(function, ())
+    return render(jitted.name, jitted.program(*args, **kwargs), ranks)
+
+
+def render(name: str, program: Program, ranks: int | None = None) -> Explanation:
+    """The explanation of a recorded program."""
+    grid = config.get("grid") or ()
+    if ranks is not None and ranks != world().size:
+        # The partitions that the arrays would have there.
+        inputs = tuple((store, canonical(store.shape, ranks, grid)) for store, _ in program.inputs)
+        program = replace(program, inputs=inputs)
+    count = ranks or world().size
+    program, _ = program.canonical()
+    planned = plan(program, count, mode=config.get("fuse"), grid=grid, max_halo=config.get("max_halo"))
+    title = f"{name}: {len(program.tasks)} tasks on {count} rank{'s'[: count > 1]}"
+    return Explanation(f"{title}\n\n{explain_plan(planned, count)}")

@@ -1,0 +1,246 @@
+"""Sending and receiving from compiled code: requests, waiting, headers and failures.
+
+All state is in one table of int64, the `Table` of `engine.py`, whose address each function gets as ``t``.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from .native import call, call_double, copy, load, load32, store, store32
+from .wire import (
+    HEADER,
+    HEADER_WORDS,
+    MISMATCH,
+    MPI_ERROR,
+    NOTICE_TAG,
+    NOTICE_WORDS,
+    NOTICED,
+    OK,
+    TIMEOUT,
+    WORD,
+)
+
+# Places in the table, in bytes.  Functions of MPI and of C first, then handles, then settings and memory.
+(
+    ISEND,
+    IRECV,
+    TEST,
+    IPROBE,
+    RECV,
+    CANCEL,
+    WTIME,
+    YIELD,
+    COMM,
+    BYTE_TYPE,
+    ANY_SOURCE,
+    REQUEST_SIZE,
+    RANK,
+    TAG,
+    EPOCH,
+    CHUNK,
+    SPIN,
+    TIMEOUT_MS,
+    OUTBOX,
+    INBOX,
+    REQUESTS,
+    SLOTS,
+    SLOT_COUNT,
+    FLAG,
+    STATUS,
+    NOTICE,
+    FAILURE,
+    ABANDONED,
+    TABLE_BYTES,
+) = range(0, 29 * WORD, WORD)
+
+# A slot describes one request: what it is, its peer, where its header is and how many bytes must follow that.
+_KIND, _PEER, _PLACE, _PAYLOAD, SLOT_BYTES = range(0, 5 * WORD, WORD)
+_DONE, _SEND, _FIRST, _MORE = range(4)
+
+# The record of a failure: its kind, MPI's code, how many peers were waited for and which, then the header of what ran
+# here and that of what was met.  A notice that was received has its two headers there.
+FAIL_KIND, FAIL_CODE, FAIL_WAITING, FAIL_PEERS = (n * WORD for n in range(4))
+MOST_PEERS = 16
+FAIL_HEADERS = FAIL_PEERS + MOST_PEERS * WORD
+FAIL_BYTES = FAIL_HEADERS + NOTICE_WORDS * WORD
+
+_LOOK = 255  # polls between looks at the clock and for notices, plus one a power of two
+
+
+@njit
+def begin(t):
+    """Start a new set of messages."""
+    store(t + SLOT_COUNT, 0)
+
+
+@njit
+def _post(t, function, kind, peer, place, payload):
+    size = HEADER + payload
+    limit = load(t + CHUNK)
+    done = 0
+    while done < size:
+        part = min(size - done, limit)
+        n = load(t + SLOT_COUNT)
+        slot = load(t + SLOTS) + n * SLOT_BYTES
+        store(slot + _KIND, kind if done == 0 or kind == _SEND else _MORE)
+        store(slot + _PEER, peer)
+        store(slot + _PLACE, place)
+        store(slot + _PAYLOAD, payload)
+        store(t + SLOT_COUNT, n + 1)
+        request = load(t + REQUESTS) + n * load(t + REQUEST_SIZE)
+        code = call(
+            load(t + function),
+            (place + done, part, load(t + BYTE_TYPE), peer, load(t + TAG), load(t + COMM), request),
+        )
+        if code != 0:
+            store(slot + _KIND, _DONE)
+            if load(load(t + FAILURE) + FAIL_KIND) == OK:
+                store(load(t + FAILURE) + FAIL_KIND, MPI_ERROR)
+                store(load(t + FAILURE) + FAIL_CODE, code)
+            return
+        done += part
+
+
+@njit
+def post_receive(t, peer, place, payload):
+    """Receive a header and ``payload`` bytes at an address; `finish` waits for them."""
+    store(place, 0)  # so that a message too short to hold a header cannot pass for an old one
+    store(place + 2 * WORD, -1)
+    _post(t, IRECV, _FIRST, peer, place, payload)
+
+
+@njit
+def post_send(t, header, peer, place, payload):
+    """Send ``payload`` bytes that stand behind room for a header, which is filled in here."""
+    copy(place, header, HEADER)
+    store(place + WORD, payload)
+    _post(t, ISEND, _SEND, peer, place, payload)
+
+
+@njit
+def finish(t, header):
+    """Wait for all messages posted since `begin`; 0, or the kind of failure, which is then on record."""
+    n = load(t + SLOT_COUNT)
+    slots, requests, size = load(t + SLOTS), load(t + REQUESTS), load(t + REQUEST_SIZE)
+    test, flag, status = load(t + TEST), load(t + FLAG), load(t + STATUS)
+    spin = load(t + SPIN)
+    failure = load(t + FAILURE)
+    if load(failure + FAIL_KIND) != OK:
+        return _fail(t, header, load(failure + FAIL_KIND), load(failure + FAIL_CODE), 0)
+    pending, polls, start = n, 0, 0.0
+    while True:
+        for i in range(n):
+            slot = slots + i * SLOT_BYTES
+            kind = load(slot + _KIND)
+            if kind == _DONE:
+                continue
+            store(flag, 0)
+            code = call(test, (requests + i * size, flag, status))
+            if code != 0:
+                store(slot + _KIND, _DONE)
+                # A message longer than expected is an error of MPI's, and mostly its header has arrived.
+                return _fail(t, header, MPI_ERROR, code, 0 if kind == _SEND else load(slot + _PLACE))
+            if load32(flag) != 0:
+                store(slot + _KIND, _DONE)
+                pending -= 1
+                if kind == _FIRST and not _matches(header, slot):
+                    return _fail(t, header, MISMATCH, 0, load(slot + _PLACE))
+        if pending == 0:
+            return OK
+        polls += 1
+        if polls > spin:
+            call(load(t + YIELD), ())
+        if polls & _LOOK == 0:
+            now = call_double(load(t + WTIME), ())
+            if start == 0.0:
+                start = now
+            if _noticed(t):
+                return _fail(t, header, NOTICED, 0, 0)
+            if (now - start) * 1000.0 > load(t + TIMEOUT_MS):
+                return _fail(t, header, TIMEOUT, 0, 0)
+
+
+@njit
+def _matches(header, slot):
+    place = load(slot + _PLACE)
+    return (
+        load(place) == load(header)
+        and load(place + WORD) == load(slot + _PAYLOAD)
+        and load(place + 2 * WORD) == load(slot + _PEER)
+    )
+
+
+@njit
+def _noticed(t):
+    """Whether another rank has told of a failure; the notice is then on record."""
+    while True:
+        store(load(t + FLAG), 0)
+        call(load(t + IPROBE), (load(t + ANY_SOURCE), NOTICE_TAG, load(t + COMM), load(t + FLAG), load(t + STATUS)))
+        if load32(load(t + FLAG)) == 0:
+            return False
+        notice = load(t + NOTICE)
+        call(
+            load(t + RECV),
+            (
+                notice,
+                NOTICE_WORDS * WORD,
+                load(t + BYTE_TYPE),
+                load(t + ANY_SOURCE),
+                NOTICE_TAG,
+                load(t + COMM),
+                load(t + STATUS),
+            ),
+        )
+        # The word for the payload holds the epoch: this rank may have left it already.
+        if load(notice + WORD) >= load(t + EPOCH):
+            copy(load(t + FAILURE) + FAIL_HEADERS, notice, NOTICE_WORDS * WORD)
+            return True
+
+
+@njit
+def _fail(t, header, kind, code, met):
+    """Put a failure on record and give up all that is pending."""
+    failure = load(t + FAILURE)
+    store(failure + FAIL_KIND, kind)
+    store(failure + FAIL_CODE, code)
+    if kind != NOTICED:
+        copy(failure + FAIL_HEADERS, header, HEADER)
+        if met != 0:
+            copy(failure + FAIL_HEADERS + HEADER, met, HEADER)
+        else:
+            for w in range(HEADER_WORDS):
+                store(failure + FAIL_HEADERS + HEADER + w * WORD, 0)
+    else:
+        # What this rank ran is of use in the message too: it goes where the notice's own rank stands twice.
+        copy(load(t + NOTICE), header, HEADER)
+    waiting = 0
+    for i in range(load(t + SLOT_COUNT)):
+        slot = load(t + SLOTS) + i * SLOT_BYTES
+        what = load(slot + _KIND)
+        if what == _DONE:
+            continue
+        if what != _MORE and waiting < MOST_PEERS:
+            store(failure + FAIL_PEERS + waiting * WORD, load(slot + _PEER))
+            waiting += 1
+        if what == _SEND or not _cancelled(t, i):
+            store(t + ABANDONED, 1)
+    store(failure + FAIL_WAITING, waiting)
+    return kind
+
+
+@njit
+def _cancelled(t, i):
+    request = load(t + REQUESTS) + i * load(t + REQUEST_SIZE)
+    call(load(t + CANCEL), (request,))
+    for _ in range(1000):
+        store(load(t + FLAG), 0)
+        if call(load(t + TEST), (request, load(t + FLAG), load(t + STATUS))) != 0 or load32(load(t + FLAG)) != 0:
+            return True
+    return False
+
+
+@njit
+def failed(t):
+    """Whether an earlier operation has failed: later ones then do nothing."""
+    return load(load(t + FAILURE) + FAIL_KIND) != OK
