@@ -264,6 +264,7 @@ class _Job:
             return self._mourn(*death)
         self._release()
         if code:
+            self._say(b"".join(channel.aside for channel in self.channels).decode(errors="replace"))
             self._say_logs()
         return 128 - code if code < 0 else code
 

@@ -7,6 +7,8 @@ import os
 import re
 
 _CHUNK = 1 << 16
+# MPICH says on the rank's own stderr that MPI_Abort was called, where Open MPI's launcher says it.
+_ABORT = re.compile(rb"^Abort\(-?\d+\) on node \d+ \(rank \d+ in comm \S+\): application called MPI_Abort\(.*\n?", re.M)
 
 
 class Channel:
@@ -19,6 +21,7 @@ class Channel:
         self._sink = sink
         self._prefix = prefix
         self._line = b""
+        self.aside = b""  # MPI's word that the job was aborted: of use if nothing better explains it
 
     def fileno(self) -> int:
         return self.source
@@ -33,6 +36,9 @@ class Channel:
             data = os.read(self.source, _CHUNK)
         except BlockingIOError:
             return False
+        if b"called MPI_Abort(" in data:
+            self.aside += b"".join(_ABORT.findall(data))
+            data = _ABORT.sub(b"", data)
         self._write(data)
         return True
 

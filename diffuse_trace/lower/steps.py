@@ -26,6 +26,10 @@ from .kernels import Context, kernel
 from .transport import ExchangeSpec, Transport
 
 
+#: A temporary of this cost (in additions, roughly) is stored rather than computed again in another loop.
+EXPENSIVE = 12
+
+
 @dataclass(frozen=True, slots=True)
 class Key:
     """A value of the environment: a version, or a view of one laid out over another partition."""
@@ -61,23 +65,34 @@ class Step:
 
 
 class Compute(Step):
-    """Some index tasks on the points of this rank."""
+    """Some index tasks on the points of this rank, as a number of loops.
 
-    def __init__(self, plan: Plan, geometry: Geometry, tasks: Sequence[int]) -> None:
+    Each version that outlives the step, and each partial result, is the root of one loop over the block.  A temporary is
+    computed anew in each loop that needs it: XLA would materialise what two loops share, which costs more than
+    recomputing it, unless it is expensive (`_shared`).
+    """
+
+    def __init__(self, plan: Plan, geometry: Geometry, tasks: Sequence[int], temporaries: frozenset[int]) -> None:
         self.plan, self.geometry, self.tasks = plan, geometry, tuple(tasks)
+        self.producer = {plan.placed[t].write: t for t in self.tasks}
+        self.sources: dict[int, list[Key]] = {}  # task -> what it needs, its store's old elements included
         uses: dict[Key, None] = {}
-        made: dict[Key, None] = {}
         for t in self.tasks:
-            for k in range(len(plan.placed[t].reads)):
-                key = self._source(t, k)
-                if key is not None and key not in made:
-                    uses[key] = None
+            needed = [key for k in range(len(plan.placed[t].reads)) if (key := self._source(t, k)) is not None]
             previous = plan.versions.all[plan.placed[t].write].previous
-            if previous is not None and Key(previous) not in made:
-                uses[Key(previous)] = None
-            made[Key(plan.placed[t].write)] = None
-        self.uses, self.makes = tuple(uses), tuple(made)
+            if previous is not None:
+                needed.append(Key(previous))
+            self.sources[t] = needed
+            uses.update((key, None) for key in needed if not self._made_here(key))
+        self.uses = tuple(uses)
+        self.makes = tuple(Key(version) for version in self.producer)
+        self.roots = [v for v in self.producer if v not in temporaries]
+        self.roots += self._shared(temporaries)
+        self.roots.sort(key=self.producer.__getitem__)
         self.name = "+".join(plan.task(t).op for t in self.tasks)
+
+    def _made_here(self, key: Key) -> bool:
+        return key.view is None and key.version in self.producer
 
     def _source(self, t: int, k: int) -> Key | None:
         placed = self.plan.placed[t]
@@ -88,18 +103,53 @@ class Compute(Step):
             return Key(version, access.view, placed.partition)
         return Key(version)
 
-    def run(self, state: State) -> None:
-        """Compute the tasks in program order."""
-        for t in self.tasks:
-            self._task(t, state)
+    def _shared(self, temporaries: frozenset[int]) -> list[int]:
+        """Temporaries that several loops need and that cost more to compute than to store and load."""
+        cost: dict[int, int] = {}
+        for version, t in self.producer.items():
+            below = sum(cost[key.version] for key in self.sources[t] if self._made_here(key))
+            cost[version] = below + kernel(self.plan.task(t).op).cost
+        loops: dict[int, set[int]] = {v: {v} for v in self.producer if v not in temporaries}
+        found = []
+        for version, t in reversed(self.producer.items()):
+            needed_by = loops.setdefault(version, set())
+            if version in temporaries and len(needed_by) > 1 and cost[version] >= EXPENSIVE:
+                found.append(version)
+                needed_by = {version}
+            for key in self.sources[t]:
+                if self._made_here(key):
+                    loops.setdefault(key.version, set()).update(needed_by)
+        return found
 
-    def _task(self, t: int, state: State) -> None:
+    def run(self, state: State) -> None:
+        """Trace one loop after the other, in program order of their roots."""
+        for root in self.roots:
+            pieces = {key: piece for key, piece in state.pieces.items() if key in self.uses or key.version in self.roots}
+            state.pieces[Key(root)] = self._evaluate(root, pieces, state)
+
+    def _evaluate(self, root: int, pieces: dict[Key, Piece], state: State) -> Piece:
+        """The piece of ``root``; tasks are traced in program order, each once."""
+        needed: set[int] = set()
+        pending = [root]
+        while pending:
+            version = pending.pop()
+            if Key(version) in pieces or version in needed:
+                continue
+            needed.add(version)
+            pending += [key.version for key in self.sources[self.producer[version]] if key not in pieces]
+        # A loop that writes a store runs over its buffer, one that reduces over the own points: no mask is needed.
+        exact = self.plan.task(self.producer[root]).reduces
+        for t in sorted(self.producer[v] for v in needed):
+            pieces[Key(self.plan.placed[t].write)] = self._task(t, pieces, state, exact)
+        return pieces[Key(root)]
+
+    def _task(self, t: int, pieces: dict[Key, Piece], state: State, exact: bool) -> Piece:
         plan, placed = self.plan, self.plan.placed[t]
         task = placed.task
         layout = self.geometry.of(task.output.store)
         own = self.geometry.block(task, placed.partition)
         generator = kernel(task.op)
-        region = own if generator.exact else self.geometry.region(task, placed.partition)
+        region = own if exact or generator.exact else self.geometry.region(task, placed.partition)
         if task.reduces and any(low >= high for low, high in own):
             region = own = self._identity(task, layout)
         inputs = []
@@ -111,18 +161,17 @@ class Compute(Step):
             assert key is not None
             view = View.identity(task.shape) if key.view is not None else access.view
             wanted = domain_of(access.view, region) if key.view is not None else region
-            inputs.append(read(state.pieces[key], view, wanted))
+            inputs.append(read(pieces[key], view, wanted))
         with jax.named_scope(task.op):
             value = generator.generate(Context(task, region, own, jnp), *inputs)
         value = jnp.asarray(value).astype(task.output.store.dtype)
         previous = plan.versions.all[placed.write].previous
-        old = None if previous is None else state.pieces[Key(previous)]
+        old = None if previous is None else pieces[Key(previous)]
         if task.reduces:
             # Only own points take part, so the result has those along the axes that are kept.
             kept = {a.source for a in task.output.view.axes}
             region = own = tuple(r if d in kept else (0, 1) for d, r in enumerate(own))
-        state.pieces[Key(placed.write)] = write(old, value, task.output, region, own, layout)
-
+        return write(old, value, task.output, region, own, layout)
 
     @staticmethod
     def _identity(task: IndexTask, layout: Layout) -> Region:
@@ -245,7 +294,7 @@ def steps_of(plan: Plan, geometry: Geometry, flags: dict[int, int], digest: int,
         elif isinstance(step, Reduction):
             steps.append(Combine(plan, geometry, step, digest + (n << 16)))
         elif grain == "task":
-            steps.extend(Compute(plan, geometry, [t]) for t in step.tasks)
+            steps.extend(Compute(plan, geometry, [t], frozenset()) for t in step.tasks)
         else:
-            steps.append(Compute(plan, geometry, step.tasks))
+            steps.append(Compute(plan, geometry, step.tasks, step.temporaries))
     return steps

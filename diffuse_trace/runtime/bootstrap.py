@@ -10,7 +10,7 @@ Launcher and ranks meet in the folder that ``DIFFUSE_RUN_DIR`` names (K is a ran
     pid.K          process id
     end.K          exit code, written when the script has ended and its output is flushed
     exit           rank and code of the first rank that ended with a code other than 0
-    error          traceback of the first rank that failed; created with O_EXCL, so it is shown once for the job
+    error          traceback of the first rank that failed; there is one, so it is shown once for the job
 """
 
 from __future__ import annotations
@@ -54,18 +54,25 @@ def identity() -> tuple[int, int]:
 
 
 def claim(name: str, text: str) -> bool:
-    """Write a file of the job's folder unless another rank has written it; whether it is there now."""
+    """Write a file of the job's folder unless another rank has written it; whether it is there now.
+
+    It appears with all its content: the loser may end the job, and the winner with it, at once.
+    """
     folder = os.environ.get(FOLDER)
     if not folder:
         return False
+    path = os.path.join(folder, name)
+    draft = f"{path}.{os.getpid()}.draft"
     try:
-        target = os.open(os.path.join(folder, name), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with open(draft, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        os.link(draft, path)
     except FileExistsError:
-        return True
+        pass
     except OSError:  # no such folder: a rank on another machine
         return False
-    with os.fdopen(target, "w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(text)
+    with contextlib.suppress(OSError):
+        os.unlink(draft)
     return True
 
 
@@ -85,7 +92,7 @@ def settle(code: int, patience: float = PATIENCE) -> None:
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError):
-            if sum(name.startswith("end.") for name in os.listdir(folder)) >= size:
+            if sum(name.startswith("end.") and not name.endswith(".draft") for name in os.listdir(folder)) >= size:
                 return
         time.sleep(0.01)
 
@@ -217,8 +224,7 @@ def _route_output(rank: int) -> None:
     folder = os.environ.get(FOLDER, "")
     if not os.path.isdir(folder):
         return
-    with contextlib.suppress(OSError):
-        claim(f"pid.{rank}", str(os.getpid()))
+    claim(f"pid.{rank}", str(os.getpid()))
     if rank:
         _replace(0, os.open(os.devnull, os.O_RDONLY))
     out, err = (_pipe(os.path.join(folder, f"{name}.{rank}")) for name in ("out", "err"))

@@ -14,9 +14,9 @@ from numba import carray, from_dtype
 
 from ..errors import NotSupportedError
 from .native import compiled, load_half, pointer, store_half
+from .operators import OPERATORS
 
-OPERATORS = ("sum", "prod", "min", "max")
-_SUM, _PROD, _MIN, _MAX = range(4)
+_SUM, _PROD, _MIN, _MAX = range(len(OPERATORS))
 
 
 @cache
@@ -37,36 +37,6 @@ def combiner(dtype: np.dtype) -> Any:
     else:
         raise NotSupportedError(f"reductions over ranks of {dtype}: use a bool, integer, float or complex dtype")
     return compiled(function, 5, f"combine_{dtype}")
-
-
-def identity(op: str, dtype: np.dtype) -> Any:
-    """What an operator leaves alone.
-
-    Raises:
-        NotSupportedError: complex numbers have no least or greatest.
-    """
-    if op in ("sum", "prod"):
-        return dtype.type(op == "prod")
-    least = op == "max"
-    if dtype.kind == "b":
-        return np.bool_(not least)
-    if dtype.kind == "f":
-        return dtype.type(-np.inf if least else np.inf)
-    if dtype.kind in "iu":
-        return dtype.type(np.iinfo(dtype).min if least else np.iinfo(dtype).max)
-    raise NotSupportedError(f"{op} over ranks of {dtype}: take it of the real or the imaginary part")
-
-
-def check(op: str, dtype: np.dtype) -> int:
-    """The number of an operator that a dtype has.
-
-    Raises:
-        NotSupportedError: it has none of this name.
-    """
-    if op not in OPERATORS:
-        raise NotSupportedError(f"{op!r} over ranks: there are {', '.join(OPERATORS)}")
-    identity(op, dtype)
-    return OPERATORS.index(op)
 
 
 def _numbers(kind: Any) -> Callable[..., int]:

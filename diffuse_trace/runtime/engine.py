@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import time
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -37,9 +35,8 @@ class Engine:
         library = ctypes.CDLL(MPI.__file__)  # which finds the functions in the MPI that it is linked to
         self._words = np.zeros(at.TABLE_BYTES // wire.WORD, np.int64)
         self.table = self._words.ctypes.data
-        self._kept: list[Any] = [library]
-        self._lost: list[Any] = []  # memory that MPI may still read
-        self._sizes: dict[int, int] = {}
+        self._areas: dict[int, np.ndarray] = {}
+        self._lost: list[np.ndarray] = []
         for place, name in (
             (at.ISEND, "MPI_Isend"),
             (at.IRECV, "MPI_Irecv"),
@@ -56,9 +53,12 @@ class Engine:
         self._set(at.ANY_SOURCE, MPI.ANY_SOURCE)
         self._set(at.REQUEST_SIZE, MPI._sizeof(MPI.Request))
         self._set(at.RANK, world.rank)
-        self._set(at.FLAG, self._memory(8))
-        self._set(at.STATUS, self._memory(2 * MPI._sizeof(MPI.Status)))
-        self._set(at.NOTICE, self._memory(wire.NOTICE_WORDS * wire.WORD))
+        for place, size in (
+            (at.FLAG, wire.WORD),
+            (at.STATUS, MPI._sizeof(MPI.Status)),
+            (at.NOTICE, wire.NOTICE_WORDS * wire.WORD),
+        ):
+            self._set(place, self._memory(place, size))
         self._failure = np.zeros(at.FAIL_BYTES // wire.WORD, np.int64)
         self._set(at.FAILURE, self._failure.ctypes.data)
         self._failed = ctypes.c_int64.from_address(self._failure.ctypes.data)
@@ -80,13 +80,13 @@ class Engine:
         pieces = sum(-(-size // CHUNK) for size in (*sends, *receives))
         if pieces > self._requests:
             self._requests = max(pieces, 2 * self._requests, 16)
-            self._set(at.REQUESTS, self._memory(self._requests * int(self._words[at.REQUEST_SIZE // wire.WORD])))
-            self._set(at.SLOTS, self._memory(self._requests * at.SLOT_BYTES))
+            size = int(self._words[at.REQUEST_SIZE // wire.WORD])
+            self._set(at.REQUESTS, self._memory(at.REQUESTS, self._requests * size))
+            self._set(at.SLOTS, self._memory(at.SLOTS, self._requests * at.SLOT_BYTES))
         for place, sizes in ((at.OUTBOX, sends), (at.INBOX, receives)):
             wanted = sum(size + _LINE for size in sizes)
-            if wanted > self._sizes.get(place, 0):
-                self._sizes[place] = wanted = max(wanted, 4096)
-                self._set(place, self._memory(wanted))
+            if place not in self._areas or wanted > self._areas[place].size:
+                self._set(place, self._memory(place, max(wanted, 4096)))
 
     def check(self) -> None:
         """Raise the failure on record, after telling the other ranks of it, and make ready for what comes after.
@@ -100,27 +100,98 @@ class Engine:
 
     def _raise(self) -> None:
         kind, code, waiting = (int(w) for w in self._failure[:3])
-        peers = [int(w) for w in self._failure[3 : 3 + min(waiting, at.MOST_PEERS)]]
+        peers = sorted({int(w) for w in self._failure[3 : 3 + min(waiting, at.MOST_PEERS)]})
         first = at.FAIL_HEADERS // wire.WORD
-        mine = self._failure[first : first + wire.HEADER_WORDS].copy()
+        told = self._failure[first : first + wire.HEADER_WORDS].copy()
         met = self._failure[first + wire.HEADER_WORDS :].copy()
-        epoch = int(self.world.epoch[0])
+        own = self._areas[at.NOTICE].view(np.int64)[: wire.HEADER_WORDS].copy() if kind == wire.NOTICED else told
+        epoch = int(told[1]) if kind == wire.NOTICED else int(self.world.epoch[0])
         if kind == wire.NOTICED:
-            epoch = int(mine[1])
+            kind = wire.kind_of(told)
         else:
-            self.world.tell(mine, met)
-        self.world.epoch[0] = epoch + 1
-        if self._words[at.ABANDONED // wire.WORD]:
-            # MPI may still send from the old memory, and the requests that say so are lost.
-            self._set(at.ABANDONED, 0)
-            self._sizes.clear()
-            self._requests = 0
-            self.reserve([wire.HEADER], [wire.HEADER])
-            for sends, receives in self._wanted:
-                self.reserve(sends, receives)
+            if kind == wire.MPI_ERROR and _truncated(code):
+                kind = wire.MISMATCH
+            told[2] = self.world.rank | kind << wire.KIND_SHIFT
+            self.world.tell(told, met)
         self._failure[:] = 0
+        self.world.epoch[0] = epoch + 1
         self._begin_epoch()
-        raise self._error(kind, code, peers, mine, met)
+        raise self._error(kind, code, peers, own, told, met)
 
-    def _error(self, kind: int, code: int, peers: list[int], mine: np.ndarray, met: np.ndarray) -> Exception:
-        raise NotImplementedError
+    def _error(
+        self, kind: int, code: int, peers: list[int], own: np.ndarray, told: np.ndarray, met: np.ndarray
+    ) -> Exception:
+        """``own`` is the header of what runs here, ``told`` that of the rank that found the failure, ``met`` what it met."""
+        here, there = wire.text_of(own), wire.text_of(met)
+        finder, text = wire.rank_of(told), wire.text_of(told)
+        if kind == wire.MISMATCH:
+            if not met.any() or wire.rank_of(met) >= self.world.size:
+                what = f"rank {finder} runs {text}, {_ranks(peers) if peers else 'another rank'} something else"
+                if finder != self.world.rank:
+                    what = f"rank {finder} runs {text}, rank {self.world.rank} runs {here}"
+            elif wire.kind_of(met) == wire.GOODBYE:
+                what = f"rank {wire.rank_of(met)} has ended, while rank {finder} runs {text}"
+            else:
+                what = f"rank {finder} runs {text}, rank {wire.rank_of(met)} runs {there}"
+                if text == there:
+                    what += ", with other shapes, dtypes or settings"
+            return RankMismatchError(f"{what}. {_SAME}")
+        if finder != self.world.rank:
+            why = "waited too long" if kind == wire.TIMEOUT else "got an error from MPI"
+            return CommunicationError(f"rank {finder} {why} in {text}; rank {self.world.rank} runs {here}")
+        if kind == wire.TIMEOUT:
+            return CommunicationError(
+                f"{here}: rank {self.world.rank} has waited {config.get('timeout'):g} s for {_ranks(peers)}; if nothing "
+                f"is wrong with it, let ranks wait longer with DIFFUSE_TIMEOUT"
+            )
+        from mpi4py import MPI
+
+        return CommunicationError(f"{here}: MPI reports {MPI.Get_error_string(code)!r} on rank {self.world.rank}")
+
+    def _begin_epoch(self) -> None:
+        epoch = int(self.world.epoch[0])
+        self._set(at.EPOCH, epoch)
+        self._set(at.TAG, wire.tag(epoch))
+        if self._words[at.ABANDONED // wire.WORD]:
+            # MPI may still read and write this memory, and the requests that would tell are given up.
+            self._set(at.ABANDONED, 0)
+            for place in (at.OUTBOX, at.INBOX, at.REQUESTS, at.SLOTS):
+                self._lost.append(self._areas[place])
+                self._set(place, self._memory(place, self._areas[place].size))
+
+    def _set(self, place: int, value: int) -> None:
+        self._words[place // wire.WORD] = value
+
+    def _memory(self, place: int, size: int) -> int:
+        """New memory for a place of the table: its address, at the beginning of a cache line."""
+        memory = np.zeros(-(-size // _LINE) * _LINE + _LINE, np.uint8)
+        start = -memory.ctypes.data % _LINE
+        self._areas[place] = memory[start : start + -(-size // _LINE) * _LINE]
+        return memory.ctypes.data + start
+
+
+def _ranks(peers: list[int]) -> str:
+    return f"rank{'s' if len(peers) > 1 else ''} {', '.join(map(str, peers))}"
+
+
+def _truncated(code: int) -> bool:
+    from mpi4py import MPI
+
+    return MPI.Get_error_class(code) == MPI.ERR_TRUNCATE
+
+
+def _address(function: Any) -> int:
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+_engine: Engine | None = None
+
+
+def engine(world: World) -> Engine:
+    """The engine of this process, made at the first call."""
+    global _engine
+    if _engine is None or _engine.world is not world:
+        _engine = Engine(world)
+    return _engine

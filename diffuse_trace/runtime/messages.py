@@ -212,7 +212,7 @@ def _fail(t, header, kind, code, met):
             for w in range(HEADER_WORDS):
                 store(failure + FAIL_HEADERS + HEADER + w * WORD, 0)
     else:
-        # What this rank ran is of use in the message too: it goes where the notice's own rank stands twice.
+        # The notice is on record, so its memory is free for the header of what ran here.
         copy(load(t + NOTICE), header, HEADER)
     waiting = 0
     for i in range(load(t + SLOT_COUNT)):

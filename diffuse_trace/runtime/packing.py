@@ -76,10 +76,9 @@ def flatten(spec: ExchangeSpec, rank: int, sources: int, flags: int) -> np.ndarr
     return np.array(words, np.int64)
 
 
-def room(messages: Sequence[Message], itemsizes: Sequence[int]) -> tuple[int, list[int]]:
-    """The bytes of memory that messages take with their headers, and the bytes of each one."""
-    sizes = [HEADER + sum(math.prod(b.shape) * itemsizes[b.buffer] for b in m.boxes) for m in messages]
-    return sum(size + 64 for size in sizes), sizes
+def sizes(messages: Sequence[Message], itemsizes: Sequence[int]) -> list[int]:
+    """The bytes of messages with their headers, when all boxes travel."""
+    return [HEADER + sum(math.prod(b.shape) * itemsizes[b.buffer] for b in m.boxes) for m in messages]
 
 
 def flatten_combine(

@@ -23,9 +23,9 @@ NOTICE_WORDS = 2 * HEADER_WORDS
 NOTICE_TAG = 1
 _FIRST_TAG, _TAGS = 2, 32000  # MPI promises tags up to 32767
 
-#: Kinds of headers, stored above the rank in their word.
+#: Kinds of headers, stored above the rank in their word; in a notice the kind of failure stands there.
 MESSAGE, GOODBYE = 0, 1
-_KIND_SHIFT = 32
+KIND_SHIFT = 32
 
 #: Kinds of failures.
 OK, MISMATCH, TIMEOUT, MPI_ERROR, NOTICED = range(5)
@@ -40,7 +40,7 @@ def header(digest: int, where: str, rank: int, kind: int = MESSAGE) -> np.ndarra
     """A header of 16 int64 whose payload is still empty."""
     words = np.zeros(HEADER_WORDS, np.int64)
     words[0] = (digest + 2**63) % 2**64 - 2**63
-    words[2] = rank | kind << _KIND_SHIFT
+    words[2] = rank | kind << KIND_SHIFT
     room = words[TEXT_WORD:].view(np.uint8)
     text = where.encode()
     if len(text) > room.size:
@@ -52,7 +52,7 @@ def header(digest: int, where: str, rank: int, kind: int = MESSAGE) -> np.ndarra
 
 def kind_of(words: np.ndarray) -> int:
     """The kind of a header."""
-    return int(words[2]) >> _KIND_SHIFT
+    return int(words[2]) >> KIND_SHIFT
 
 
 def rank_of(words: np.ndarray) -> int:

@@ -18,7 +18,7 @@ pytestmark = [
 ]
 
 MPI = "import os, sys, time\nfrom mpi4py import MPI\nrank, size = MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size\n"
-NOISE = ("MPI_ABORT", "prterun", "mpirun", "BAD TERMINATION", "bootstrap.py", "runpy", "root")
+NOISE = ("MPI_ABORT", "Abort(", "prterun", "BAD TERMINATION", "runpy")
 
 
 @pytest.fixture(autouse=True)
@@ -168,6 +168,24 @@ def test_hook_of_the_user_makes_the_report():
 
 
 @pytest.mark.parametrize("who", ["rank == 1", "True"])
+def test_hook_of_the_package_reports_and_aborts(who):
+    """What the runtime does once it has started MPI: the launcher's words about MPI_Abort are not shown."""
+    hook = """
+import traceback
+from diffuse_trace.runtime.bootstrap import claim
+def hook(*error):
+    claim("error", f"rank {rank}:\\n" + "".join(traceback.format_exception(*error)))
+    MPI.COMM_WORLD.Abort(1)
+hook.__module__ = "diffuse_trace.runtime.ranks"
+sys.excepthook = hook
+"""
+    done = launch(MPI + hook + f"if {who}: 1 / 0\nMPI.COMM_WORLD.recv(source=1)", 3)
+    assert done.returncode == 1
+    assert done.stderr.startswith("rank ") and done.stderr.count("Traceback") == 1
+    assert quiet(done.stderr)
+
+
+@pytest.mark.parametrize("who", ["rank == 1", "True"])
 def test_exit_code_of_the_script(who):
     done = launch(MPI + f"print('begun')\nif {who}: sys.exit(3)\nMPI.COMM_WORLD.recv(source=1)", 2)
     assert (done.returncode, done.stdout, done.stderr) == (3, "begun\n", "")
@@ -193,8 +211,9 @@ def test_reason_of_a_silent_rank_is_shown():
     assert (done.returncode, done.stderr) == (5, "stderr of rank 1:\ndisk full\n")
 
 
-def test_abort_passes_its_code():
-    done = launch(MPI + "if rank == 1: MPI.COMM_WORLD.Abort(5)\nMPI.COMM_WORLD.recv(source=1)", 2)
+@pytest.mark.parametrize("who", [0, 1])
+def test_abort_passes_its_code(who):
+    done = launch(MPI + f"if rank == {who}: MPI.COMM_WORLD.Abort(5)\nMPI.COMM_WORLD.recv(source={who})", 2)
     assert done.returncode == 5
     assert "abort" in done.stderr.lower()
 

@@ -45,6 +45,14 @@ def widened(function: Any) -> Any:
     return wide
 
 
+def divide(a: Any, b: Any) -> Any:
+    """``a / b``, rounded once.
+
+    XLA would multiply with the inverse of a divisor that is a scalar or a root: a select that changes nothing hides it.
+    """
+    return a / jnp.where(a == a, b, a)
+
+
 def _divmod(a: Any, b: Any) -> tuple[Any, Any]:
     """Floored quotient and remainder by the rules of Python's floats (NumPy's ``npy_divmod``)."""
     a, b = jnp.broadcast_arrays(a, b)

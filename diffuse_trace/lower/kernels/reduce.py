@@ -89,3 +89,25 @@ def _reference(operator: str) -> Any:
 
 for _operator in ("sum", "prod", "min", "max"):
     register(_operator, _generator(_operator), _reference(_operator))
+
+
+def _arg_index(context: Context, x: Any, extreme: Any) -> Any:
+    """The least index at which ``x`` is ``extreme`` (or both are not numbers), along ``axis`` or of the flattened domain.
+
+    Reduced with ``min``, so that points without a match contribute the largest int64.
+    """
+    xp = context.xp
+    match = (x == extreme) | ((x != x) & (extreme != extreme))
+    axis: Any = context.param("axis")
+    index, stride = 0, 1
+    for d in reversed(range(len(context.shape))) if axis is None else (axis,):
+        index = index + context.index(d) * np.int64(stride)
+        stride *= context.task.shape[d]
+    none = np.int64(np.iinfo(np.int64).max)
+    found = own_block(context, xp.broadcast_to(xp.where(match, index, none), context.shape))
+    if xp is np:
+        return np.min(found, axis=reduced_axes(context), keepdims=True, initial=none)
+    return fold(found, reduced_axes(context), opaque("min", np.dtype(np.int64)), none)
+
+
+register("arg_index", _arg_index)

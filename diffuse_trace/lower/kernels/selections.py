@@ -159,7 +159,9 @@ def _rounded(x: Any, decimals: int) -> Any:
     nearest = lax.RoundingMethod.TO_NEAREST_EVEN
     if decimals == 0:
         return lax.round(x, nearest)
-    return lax.round(x * scale, nearest) / scale if decimals > 0 else lax.round(x / scale, nearest) * scale
+    if decimals > 0:
+        return floats.divide(lax.round(x * scale, nearest), scale)
+    return lax.round(floats.divide(x, scale), nearest) * scale
 
 
 register("round", _round, _quiet(lambda context, x: np.round(x, int(_given(context, "decimals", 0)))))

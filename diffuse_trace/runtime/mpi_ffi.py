@@ -1,0 +1,200 @@
+"""The transports: communication inside traced functions, through MPI or on one rank without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..lower import jax_compat
+from ..lower.transport import Box, ExchangeSpec, Transport
+from . import ranks
+from .operators import OPERATORS, identity
+
+_PREFIX = "diffuse_trace_"
+
+
+def transport() -> Transport:
+    """The transport of this process, made anew at each call: MPI where there are several ranks.
+
+    Raises:
+        LaunchError: see `ranks.world`.
+    """
+    world = ranks.world()
+    return SingleTransport() if world.size == 1 else MpiTransport(world)
+
+
+class SingleTransport:
+    """One rank: exchanges only copy, reductions change nothing.  Needs neither MPI nor Numba."""
+
+    rank = 0
+    size = 1
+
+    def exchange(
+        self,
+        spec: ExchangeSpec,
+        sources: Sequence[Any],
+        in_place: Sequence[Any],
+        results: Sequence[Any],
+        active: Any,
+        token: Any,
+    ) -> tuple[list[Any], list[Any], Any]:
+        """Run the copies of an exchange; see `Transport`."""
+        if spec.sends or spec.receives:
+            raise ValueError("there is one rank, but the exchange sends or receives")
+        buffers = [*sources, *in_place, *(jnp.zeros(r.shape, r.dtype) for r in results)]
+        given = list(buffers)
+        for source, target in spec.copies:
+            flags = [b.flag for b in (source, target) if b.flag >= 0]
+            before = buffers[target.buffer]
+            after = _put(before, target, _take(given[source.buffer], source))
+            buffers[target.buffer] = jnp.where(active[flags[0]] != 0, after, before) if flags else after
+        updated = len(sources) + len(in_place)
+        return buffers[len(sources) : updated], buffers[updated:], token
+
+    def allreduce(
+        self, array: Any, op: str, ranks: tuple[int, ...], digest: int, where: str, token: Any
+    ) -> tuple[Any, Any]:
+        """The array as it is."""
+        return array, token
+
+    def exscan(
+        self, array: Any, op: str, ranks: tuple[int, ...], digest: int, where: str, token: Any
+    ) -> tuple[Any, Any]:
+        """The operator's identity everywhere."""
+        return jnp.full(array.shape, identity(op, np.dtype(array.dtype)), array.dtype), token
+
+    def check(self) -> None:
+        """Nothing can have gone wrong."""
+
+
+def _indices(box: Box) -> Any:
+    # Computed rather than stored: a table of indices would be as large as the data.
+    index = jnp.full(box.shape, box.offset, np.int64)
+    for d, stride in enumerate(box.strides):
+        index += jax.lax.broadcasted_iota(np.int64, box.shape, d) * stride
+    return index
+
+
+def _whole(box: Box, size: int) -> bool:
+    """Whether a box is all of a buffer, in its order."""
+    step = 1
+    for extent, stride in zip(reversed(box.shape), reversed(box.strides), strict=True):
+        if extent != 1 and stride != step:
+            return False
+        step *= extent
+    return box.offset == 0 and step == size
+
+
+def _take(buffer: Any, box: Box) -> Any:
+    if _whole(box, buffer.size):
+        return buffer.reshape(box.shape)
+    return jnp.take(buffer.ravel(), _indices(box), mode="clip")
+
+
+def _put(buffer: Any, box: Box, values: Any) -> Any:
+    if _whole(box, buffer.size):
+        return values.reshape(buffer.shape)
+    return buffer.ravel().at[_indices(box)].set(values, mode="drop").reshape(buffer.shape)
+
+
+class MpiTransport:
+    """Several ranks: each operation is one call of compiled code, in the executable, which calls MPI.
+
+    Args:
+        world: the ranks.
+    """
+
+    def __init__(self, world: ranks.World) -> None:
+        from . import handlers
+        from .engine import engine
+        from .native import compiled
+
+        self.rank, self.size = world.rank, world.size
+        self._engine = engine(world)
+        self.check = self._engine.check
+        self._kept: list[Any] = []  # descriptions that executables hold the addresses of
+        for function in (handlers.exchange, handlers.allreduce, handlers.exscan):
+            handler = compiled(function, 1)
+            jax_compat.register(_PREFIX + function.__name__, handler.address)
+            self._kept.append(handler)
+
+    def exchange(
+        self,
+        spec: ExchangeSpec,
+        sources: Sequence[Any],
+        in_place: Sequence[Any],
+        results: Sequence[Any],
+        active: Any,
+        token: Any,
+    ) -> tuple[list[Any], list[Any], Any]:
+        """One message to and from each peer; see `Transport`.  Elements of results that no box covers are undefined."""
+        from .packing import flatten, sizes
+
+        if spec.empty:
+            return list(in_place), [jnp.zeros(r.shape, r.dtype) for r in results], token
+        first, last = len(sources), len(sources) + len(in_place)
+        self._engine.reserve(sizes(spec.sends, spec.itemsizes), sizes(spec.receives, spec.itemsizes))
+        arguments = [*sources, *in_place, active, token]
+        outputs = [*map(_aval, in_place), *results, _aval(token)]
+        aliases = {first + n: n for n in range(len(in_place))} | {last + 1: len(outputs) - 1}
+        *buffers, token = self._call("exchange", flatten(spec, self.rank, first, last), arguments, outputs, aliases)
+        return buffers[: len(in_place)], buffers[len(in_place) :], token
+
+    def allreduce(
+        self, array: Any, op: str, ranks: tuple[int, ...], digest: int, where: str, token: Any
+    ) -> tuple[Any, Any]:
+        """Recursive doubling in rank order: the same bits on every rank and in every run; see `Transport`.
+
+        Raises:
+            NotSupportedError: the dtype or the operator is not one of those of `combine.py`.
+        """
+        if len(ranks) == 1 or array.size == 0:
+            return array, token
+        spec = self._combination(array, op, ranks, digest, where)
+        outputs = [_aval(array), _aval(token)]
+        total, token = self._call("allreduce", spec, [array, token], outputs, {0: 0, 1: 1})
+        return total, token
+
+    def exscan(
+        self, array: Any, op: str, ranks: tuple[int, ...], digest: int, where: str, token: Any
+    ) -> tuple[Any, Any]:
+        """Doubling in rank order; see `Transport`.
+
+        Raises:
+            NotSupportedError: as `allreduce`.
+        """
+        start = jnp.full(array.shape, identity(op, np.dtype(array.dtype)), array.dtype)
+        if len(ranks) == 1 or array.size == 0:
+            return start, token
+        spec = self._combination(array, op, ranks, digest, where)
+        outputs = [_aval(array), _aval(token)]
+        before, token = self._call("exscan", spec, [array, start, token], outputs, {1: 0, 2: 1})
+        return before, token
+
+    def _combination(self, array: Any, op: str, ranks: tuple[int, ...], digest: int, where: str) -> np.ndarray:
+        from .combine import combiner
+        from .packing import flatten_combine
+        from .wire import HEADER
+
+        dtype = np.dtype(array.dtype)
+        identity(op, dtype)  # raises for what cannot be combined
+        function = combiner(dtype).address
+        size = HEADER + array.size * dtype.itemsize
+        self._engine.reserve([size], [size])
+        operator = OPERATORS.index(op)
+        return flatten_combine(digest, where, self.rank, ranks, function, operator, dtype.itemsize, array.size)
+
+    def _call(
+        self, name: str, spec: np.ndarray, arguments: list[Any], outputs: list[Any], aliases: dict[int, int]
+    ) -> list[Any]:
+        self._kept.append(spec)
+        attributes = {"spec": np.int64(spec.ctypes.data), "table": np.int64(self._engine.table)}
+        return jax_compat.call(_PREFIX + name, outputs, arguments, aliases, **attributes)
+
+
+def _aval(array: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(array.shape, array.dtype)
