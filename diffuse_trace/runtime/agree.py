@@ -64,9 +64,9 @@ def bcast(world: World, value: Any, root: int = 0) -> Any:
 def allgather_blocks(world: World, array: np.ndarray) -> list[np.ndarray]:
     """The arrays of all ranks, by rank; shapes and dtypes may differ."""
     if world.size == 1:
-        return [np.ascontiguousarray(array)]
+        return [np.asarray(array, order="C")]
     kinds = world.comm.allgather((array.shape, array.dtype.str))
-    own = np.ascontiguousarray(array)
+    own = np.asarray(array, order="C")
     blocks = [own if rank == world.rank else np.empty(*kind) for rank, kind in enumerate(kinds)]
     # Each rank hands on to its right what came from its left: no rank has more than two messages under way.
     right, left = (world.rank + 1) % world.size, (world.rank - 1) % world.size
@@ -85,13 +85,13 @@ def alltoall_blocks(world: World, arrays: Sequence[np.ndarray]) -> list[np.ndarr
     if len(arrays) != world.size:
         raise ValueError(f"{len(arrays)} arrays for {world.size} ranks")
     if world.size == 1:
-        return [np.ascontiguousarray(arrays[0])]
+        return [np.asarray(arrays[0], order="C")]
     kinds = world.comm.alltoall([(a.shape, a.dtype.str) for a in arrays])
     result = [np.empty(*kind) for kind in kinds]
-    result[world.rank] = np.ascontiguousarray(arrays[world.rank])
+    result[world.rank] = np.asarray(arrays[world.rank], order="C")
     for step in range(1, world.size):
         target, source = (world.rank + step) % world.size, (world.rank - step) % world.size
-        _swap(world, target, np.ascontiguousarray(arrays[target]), source, result[source])
+        _swap(world, target, np.asarray(arrays[target], order="C"), source, result[source])
     return result
 
 

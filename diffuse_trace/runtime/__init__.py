@@ -1,0 +1,1 @@
+"""The runtime: ranks, communication, local data and replays."""
