@@ -9,6 +9,7 @@ a dead buffer of its shape and dtype: an input that dies here, or a spare that t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,11 +48,7 @@ class Segment:
     outputs: list[int] = field(default_factory=list)
     dead: list[int] = field(default_factory=list)
     call: Any = None
-
-    @property
-    def communicates(self) -> bool:
-        """Whether other ranks take part."""
-        return any(s.communicates for s in self.steps)
+    communicates: bool = False  # whether other ranks take part
 
 
 @dataclass
@@ -156,6 +153,10 @@ class _Builder:
         """Shape and dtype of that buffer."""
         return shape_of(self.region(key)), self.stores[key.version].dtype
 
+    def _nbytes(self, key: Key) -> int:
+        shape, dtype = self.aval(key)
+        return math.prod(shape) * dtype.itemsize
+
     def finish(self, segment: Segment, held: dict[Key, None], wanted: set[Key], idle: list[Key]) -> None:
         """Choose donors, order the arguments and results, and make the function.
 
@@ -187,7 +188,7 @@ class _Builder:
             if donor is not None:
                 dying.remove(donor)
                 pairs.append((donor, out))
-            elif np.prod(shape, dtype=np.int64) * dtype.itemsize >= SMALL:
+            elif self._nbytes(out) >= SMALL:
                 spares.append(out)
             else:
                 fresh.append(out)
@@ -199,7 +200,9 @@ class _Builder:
         segment.inputs = [self.slots[k] for k in inputs]
         segment.outputs = [self.slots[k] for k in results]
         # An updated input that nobody wants has become a result, which is then dead.
-        segment.dead = [self.slots[k] for k in dying] + [self.slots[k] for k in results if k not in wanted]
+        dead = [*dying, *(k for k in results if k not in wanted)]
+        segment.dead = [self.slots[k] for k in dead if self._nbytes(k) >= SMALL]
+        segment.communicates = any(s.communicates for s in segment.steps)
         segment.call = self._function(segment, donated, len(spares), inputs, results)
 
     def _pointwise(self, segment: Segment, donor: Key, out: Key) -> bool:

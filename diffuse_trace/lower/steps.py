@@ -25,7 +25,6 @@ from .geometry import Geometry, Layout, Region, domain_of, shape_of
 from .kernels import Context, kernel
 from .transport import ExchangeSpec, Transport
 
-
 #: A temporary of this cost (in additions, roughly) is stored rather than computed again in another loop.
 EXPENSIVE = 12
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -26,11 +27,9 @@ class Pool:
         return spares.pop() if spares else jnp.empty(*aval)
 
     def give(self, buffer: Any) -> None:
-        """Keep a buffer that nobody refers to, if it is worth it and there is room for its kind."""
-        if buffer.nbytes < SMALL or buffer.is_deleted():
-            return
+        """Keep a large buffer that nobody refers to, if there is room for its kind."""
         spares = self._spares.setdefault((buffer.shape, buffer.dtype), [])
-        if len(spares) < self.keep:
+        if len(spares) < self.keep and not buffer.is_deleted():
             spares.append(buffer)
 
     def clear(self) -> None:
@@ -41,6 +40,11 @@ class Pool:
     def nbytes(self) -> int:
         """Bytes held."""
         return sum(b.nbytes for spares in self._spares.values() for b in spares)
+
+
+def worthwhile(shape: tuple[int, ...], dtype: np.dtype) -> bool:
+    """Whether a buffer is large enough to be kept."""
+    return math.prod(shape) * dtype.itemsize >= SMALL
 
 
 pool = Pool()

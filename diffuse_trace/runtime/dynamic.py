@@ -16,6 +16,7 @@ from .. import config
 from ..ir import Pinned, Split, Spread, View, canonical
 from ..lower.geometry import Layout, layout, margin_for
 from . import agree
+from .buffers import worthwhile
 from .ranks import world
 from .stores import Data, LogicalStore
 
@@ -35,7 +36,7 @@ def from_block(shape: tuple[int, ...], block: np.ndarray) -> Data:
     held = layout(shape, partition, margin, world().rank)
     local = np.zeros(held.shape, block.dtype)
     local[held.own()] = block
-    return Data(jnp.array(local), partition, margin)
+    return Data(jnp.array(local), partition, margin, reusable=worthwhile(local.shape, local.dtype))
 
 
 def flat_indices(shape: tuple[int, ...], region: Sequence[Interval]) -> np.ndarray:

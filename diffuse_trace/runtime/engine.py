@@ -63,7 +63,7 @@ class Engine:
         self._set(at.FAILURE, self._failure.ctypes.data)
         self._failed = ctypes.c_int64.from_address(self._failure.ctypes.data)
         self._requests = 0
-        self.reserve([wire.HEADER], [wire.HEADER])
+        self.reserve([0], [0])
         self._begin_epoch()
         self.configure()
 
@@ -76,17 +76,18 @@ class Engine:
         self._set(at.CHUNK, CHUNK)
 
     def reserve(self, sends: Sequence[int], receives: Sequence[int]) -> None:
-        """Make room for messages of these sizes in bytes, with their headers."""
-        pieces = sum(-(-size // CHUNK) for size in (*sends, *receives))
+        """Make room for messages that carry these numbers of bytes."""
+        # Header and payload may be requests of their own.
+        pieces = sum(1 - (-size // CHUNK) for size in (*sends, *receives))
         if pieces > self._requests:
             self._requests = max(pieces, 2 * self._requests, 16)
             size = int(self._words[at.REQUEST_SIZE // wire.WORD])
             self._set(at.REQUESTS, self._memory(at.REQUESTS, self._requests * size))
             self._set(at.SLOTS, self._memory(at.SLOTS, self._requests * at.SLOT_BYTES))
         for place, sizes in ((at.OUTBOX, sends), (at.INBOX, receives)):
-            wanted = sum(size + _LINE for size in sizes)
+            wanted = sum(max(wire.HEADER + size, wire.EAGER) + _LINE for size in sizes)
             if place not in self._areas or wanted > self._areas[place].size:
-                self._set(place, self._memory(place, max(wanted, 4096)))
+                self._set(place, self._memory(place, wanted))
 
     def check(self) -> None:
         """Raise the failure on record, after telling the other ranks of it, and make ready for what comes after.
@@ -109,8 +110,6 @@ class Engine:
         if kind == wire.NOTICED:
             kind = wire.kind_of(told)
         else:
-            if kind == wire.MPI_ERROR and _truncated(code):
-                kind = wire.MISMATCH
             told[2] = self.world.rank | kind << wire.KIND_SHIFT
             self.world.tell(told, met)
         self._failure[:] = 0
@@ -125,11 +124,7 @@ class Engine:
         here, there = wire.text_of(own), wire.text_of(met)
         finder, text = wire.rank_of(told), wire.text_of(told)
         if kind == wire.MISMATCH:
-            if not met.any() or wire.rank_of(met) >= self.world.size:
-                what = f"rank {finder} runs {text}, {_ranks(peers) if peers else 'another rank'} something else"
-                if finder != self.world.rank:
-                    what = f"rank {finder} runs {text}, rank {self.world.rank} runs {here}"
-            elif wire.kind_of(met) == wire.GOODBYE:
+            if wire.kind_of(met) == wire.GOODBYE:
                 what = f"rank {wire.rank_of(met)} has ended, while rank {finder} runs {text}"
             else:
                 what = f"rank {finder} runs {text}, rank {wire.rank_of(met)} runs {there}"
@@ -172,12 +167,6 @@ class Engine:
 
 def _ranks(peers: list[int]) -> str:
     return f"rank{'s' if len(peers) > 1 else ''} {', '.join(map(str, peers))}"
-
-
-def _truncated(code: int) -> bool:
-    from mpi4py import MPI
-
-    return MPI.Get_error_class(code) == MPI.ERR_TRUNCATE
 
 
 def _address(function: Any) -> int:

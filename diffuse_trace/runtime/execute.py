@@ -20,6 +20,7 @@ from ..lower.executable import build
 from ..lower.geometry import Geometry, layout, margin_for, required_margins
 from ..lower.transport import Transport
 from . import device
+from .buffers import worthwhile
 from .ranks import world
 from .replay import Replay
 from .stores import Data, LogicalStore
@@ -125,7 +126,7 @@ def scatter(array: np.ndarray) -> Data:
     held = layout(array.shape, partition, margin, ranks.rank)
     local = np.zeros(held.shape, array.dtype)
     local[held.own()] = array[tuple(slice(low, high) for low, high in held.block)]
-    return Data(jnp.array(local), partition, margin)
+    return Data(jnp.array(local), partition, margin, reusable=worthwhile(local.shape, local.dtype))
 
 
 def local(store: LogicalStore, data: Data, view: View) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:

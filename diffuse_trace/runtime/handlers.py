@@ -11,7 +11,7 @@ from numba import njit
 from ..lower import jax_compat
 from . import packing as at
 from .boxes import data, measure, move_boxes
-from .messages import INBOX, OUTBOX, begin, failed, finish, post_receive, post_send
+from .messages import INBOX, OUTBOX, begin, failed, finish, post_receive, post_send, room
 from .native import call, copy, load, store32
 from .wire import HEADER, OK, WORD
 
@@ -21,7 +21,6 @@ _ATTRIBUTES, _DATA, _VALUE, _METADATA = _layout.attributes, _layout.data, _layou
 _MAJOR_AT, _MINOR_AT = _layout.major, _layout.minor
 _MAJOR, _MINOR = _layout.version
 _SPEC, _TABLE = 0, 1  # attributes come sorted by name
-_LINE = 64  # bytes of a cache line
 
 
 @njit
@@ -61,7 +60,7 @@ def _exchange(t, spec, arguments, results):
         size, travelling, following = measure(message, active)
         if travelling != 0:
             post_receive(t, load(message + at.MESSAGE_PEER), place, size)
-            place = _behind(place, size)
+            place += room(size)
         message = following
     place = load(t + OUTBOX)
     for _ in range(load(spec + at.EXCHANGE_SENDS)):
@@ -70,7 +69,7 @@ def _exchange(t, spec, arguments, results):
             boxes, n = message + at.MESSAGE_LIST, load(message + at.MESSAGE_BOXES)
             move_boxes(boxes, n, place + HEADER, active, sources, arguments, results, _DATA)
             post_send(t, spec, load(message + at.MESSAGE_PEER), place, size)
-            place = _behind(place, size)
+            place += room(size)
         message = following
     move_boxes(message, load(spec + at.EXCHANGE_COPIES), 0, active, sources, arguments, results, _DATA)
     if finish(t, spec) != OK:
@@ -81,13 +80,8 @@ def _exchange(t, spec, arguments, results):
         if travelling != 0:
             boxes, n = message + at.MESSAGE_LIST, load(message + at.MESSAGE_BOXES)
             move_boxes(boxes, n, place + HEADER, active, sources, arguments, results, _DATA)
-            place = _behind(place, size)
+            place += room(size)
         message = following
-
-
-@njit
-def _behind(place, size):
-    return (place + HEADER + size + _LINE - 1) // _LINE * _LINE
 
 
 # --- reductions ----------------------------------------------------------------------------------

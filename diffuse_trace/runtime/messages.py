@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from numba import njit
 
-from .native import call, call_double, copy, load, load32, store, store32
+from .native import call, call_double, copy, load, load32, store
 from .wire import (
+    EAGER,
     HEADER,
     HEADER_WORDS,
     MISMATCH,
@@ -65,6 +66,7 @@ MOST_PEERS = 16
 FAIL_HEADERS = FAIL_PEERS + MOST_PEERS * WORD
 FAIL_BYTES = FAIL_HEADERS + NOTICE_WORDS * WORD
 
+_LINE = 64  # bytes of a cache line
 _LOOK = 255  # polls between looks at the clock and for notices, plus one a power of two
 
 
@@ -75,39 +77,45 @@ def begin(t):
 
 
 @njit
-def _post(t, function, kind, peer, place, payload):
-    size = HEADER + payload
-    limit = load(t + CHUNK)
-    done = 0
-    while done < size:
-        part = min(size - done, limit)
-        n = load(t + SLOT_COUNT)
-        slot = load(t + SLOTS) + n * SLOT_BYTES
-        store(slot + _KIND, kind if done == 0 or kind == _SEND else _MORE)
-        store(slot + _PEER, peer)
-        store(slot + _PLACE, place)
-        store(slot + _PAYLOAD, payload)
-        store(t + SLOT_COUNT, n + 1)
-        request = load(t + REQUESTS) + n * load(t + REQUEST_SIZE)
-        code = call(
-            load(t + function),
-            (place + done, part, load(t + BYTE_TYPE), peer, load(t + TAG), load(t + COMM), request),
-        )
-        if code != 0:
-            store(slot + _KIND, _DONE)
-            if load(load(t + FAILURE) + FAIL_KIND) == OK:
-                store(load(t + FAILURE) + FAIL_KIND, MPI_ERROR)
-                store(load(t + FAILURE) + FAIL_CODE, code)
-            return
+def _post(t, function, kind, peer, tag, place, size):
+    """Start one request for ``size`` bytes at an address."""
+    n = load(t + SLOT_COUNT)
+    slot = load(t + SLOTS) + n * SLOT_BYTES
+    store(slot + _KIND, kind)
+    store(slot + _PEER, peer)
+    store(slot + _PLACE, place)
+    request = load(t + REQUESTS) + n * load(t + REQUEST_SIZE)
+    store(t + SLOT_COUNT, n + 1)
+    code = call(load(t + function), (place, size, load(t + BYTE_TYPE), peer, tag, load(t + COMM), request))
+    if code != 0:
+        store(slot + _KIND, _DONE)
+        failure = load(t + FAILURE)
+        if load(failure + FAIL_KIND) == OK:
+            store(failure + FAIL_KIND, MPI_ERROR)
+            store(failure + FAIL_CODE, code)
+
+
+@njit
+def _post_payload(t, function, kind, peer, place, payload):
+    limit, done = load(t + CHUNK), 0
+    while done < payload:
+        part = min(payload - done, limit)
+        _post(t, function, kind, peer, load(t + TAG) + 1, place + HEADER + done, part)
         done += part
 
 
 @njit
 def post_receive(t, peer, place, payload):
-    """Receive a header and ``payload`` bytes at an address; `finish` waits for them."""
-    store(place, 0)  # so that a message too short to hold a header cannot pass for an old one
+    """Receive a header and ``payload`` bytes at an address, where there is room for `room`; `finish` waits for them.
+
+    A payload that does not fit behind the header comes in messages of its own.  They are received only once the header
+    has told that they are as long as expected: MPI libraries do not all survive a message that is longer.
+    """
+    n = load(t + SLOT_COUNT)
+    store(place, 0)  # so that a message too short for a header cannot pass for an old one
     store(place + 2 * WORD, -1)
-    _post(t, IRECV, _FIRST, peer, place, payload)
+    _post(t, IRECV, _FIRST, peer, load(t + TAG), place, EAGER)
+    store(load(t + SLOTS) + n * SLOT_BYTES + _PAYLOAD, payload)
 
 
 @njit
@@ -115,22 +123,34 @@ def post_send(t, header, peer, place, payload):
     """Send ``payload`` bytes that stand behind room for a header, which is filled in here."""
     copy(place, header, HEADER)
     store(place + WORD, payload)
-    _post(t, ISEND, _SEND, peer, place, payload)
+    if HEADER + payload <= EAGER:
+        _post(t, ISEND, _SEND, peer, load(t + TAG), place, HEADER + payload)
+    else:
+        _post(t, ISEND, _SEND, peer, load(t + TAG), place, HEADER)
+        _post_payload(t, ISEND, _SEND, peer, place, payload)
+
+
+@njit
+def room(payload):
+    """The bytes to keep for a message."""
+    return (max(HEADER + payload, EAGER) + _LINE - 1) // _LINE * _LINE
 
 
 @njit
 def finish(t, header):
     """Wait for all messages posted since `begin`; 0, or the kind of failure, which is then on record."""
-    n = load(t + SLOT_COUNT)
     slots, requests, size = load(t + SLOTS), load(t + REQUESTS), load(t + REQUEST_SIZE)
     test, flag, status = load(t + TEST), load(t + FLAG), load(t + STATUS)
     spin = load(t + SPIN)
     failure = load(t + FAILURE)
     if load(failure + FAIL_KIND) != OK:
         return _fail(t, header, load(failure + FAIL_KIND), load(failure + FAIL_CODE), 0)
-    pending, polls, start = n, 0, 0.0
+    polls, start = 0, 0.0
     while True:
-        for i in range(n):
+        pending, i = 0, -1
+        # Payloads are added on the way.
+        while i + 1 < load(t + SLOT_COUNT):
+            i += 1
             slot = slots + i * SLOT_BYTES
             kind = load(slot + _KIND)
             if kind == _DONE:
@@ -139,13 +159,19 @@ def finish(t, header):
             code = call(test, (requests + i * size, flag, status))
             if code != 0:
                 store(slot + _KIND, _DONE)
-                # A message longer than expected is an error of MPI's, and mostly its header has arrived.
-                return _fail(t, header, MPI_ERROR, code, 0 if kind == _SEND else load(slot + _PLACE))
-            if load32(flag) != 0:
-                store(slot + _KIND, _DONE)
-                pending -= 1
-                if kind == _FIRST and not _matches(header, slot):
-                    return _fail(t, header, MISMATCH, 0, load(slot + _PLACE))
+                return _fail(t, header, MPI_ERROR, code, 0)
+            if load32(flag) == 0:
+                pending += 1
+                continue
+            store(slot + _KIND, _DONE)
+            if kind == _FIRST:
+                place, payload = load(slot + _PLACE), load(slot + _PAYLOAD)
+                if not _matches(header, slot):
+                    return _fail(t, header, MISMATCH, 0, place)
+                if HEADER + payload > EAGER:
+                    _post_payload(t, IRECV, _MORE, load(slot + _PEER), place, payload)
+                    if load(failure + FAIL_KIND) != OK:
+                        return _fail(t, header, MPI_ERROR, load(failure + FAIL_CODE), 0)
         if pending == 0:
             return OK
         polls += 1

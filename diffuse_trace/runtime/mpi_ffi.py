@@ -178,12 +178,11 @@ class MpiTransport:
     def _combination(self, array: Any, op: str, ranks: tuple[int, ...], digest: int, where: str) -> np.ndarray:
         from .combine import combiner
         from .packing import flatten_combine
-        from .wire import HEADER
 
         dtype = np.dtype(array.dtype)
         identity(op, dtype)  # raises for what cannot be combined
         function = combiner(dtype).address
-        size = HEADER + array.size * dtype.itemsize
+        size = array.size * dtype.itemsize
         self._engine.reserve([size], [size])
         operator = OPERATORS.index(op)
         return flatten_combine(digest, where, self.rank, ranks, function, operator, dtype.itemsize, array.size)

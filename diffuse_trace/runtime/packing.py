@@ -77,8 +77,8 @@ def flatten(spec: ExchangeSpec, rank: int, sources: int, flags: int) -> np.ndarr
 
 
 def sizes(messages: Sequence[Message], itemsizes: Sequence[int]) -> list[int]:
-    """The bytes of messages with their headers, when all boxes travel."""
-    return [HEADER + sum(math.prod(b.shape) * itemsizes[b.buffer] for b in m.boxes) for m in messages]
+    """The bytes that messages carry when all boxes travel."""
+    return [sum(math.prod(b.shape) * itemsizes[b.buffer] for b in m.boxes) for m in messages]
 
 
 def flatten_combine(

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..lower.executable import Executable
 from ..lower.transport import Transport
-from .buffers import pool
+from .buffers import pool, worthwhile
 from .stores import Data
 
 #: Called after each segment with the replay, the segment's number and its seconds.
@@ -28,8 +28,21 @@ class Replay:
         self._active: dict[tuple[bool, ...], Any] = {}
         self._token: Any = None
         plan = executable.plan
-        self.partitions = {store: plan.alignment.stores[store] for store, _ in executable.final}
-        self.margins = {store: executable.geometry.layouts[store].margin for store, _ in executable.final}
+        stores = plan.program.stores()
+        layouts = executable.geometry.layouts
+        #: Of each changed store: id, slot, partition, margin, valid shifts, whether only its ghosts are new, reusable.
+        self.final = [
+            (
+                store,
+                slot,
+                plan.alignment.stores[store],
+                layouts[store].margin,
+                executable.valid[store],
+                executable.unchanged(store),
+                worthwhile(layouts[store].shape, stores[store].dtype),
+            )
+            for store, slot in executable.final
+        ]
         self.observer: Observer | None = None
         self.calls = 0
         self.first_seconds = 0.0  # of the first run: compilation, as good as all of it
@@ -76,15 +89,11 @@ class Replay:
         for store in executable.consumed:
             inputs[store].buffer = None
         return {
-            store: Data(values[slot], self.partitions[store], self.margins[store], self._valid(store, inputs))
-            for store, slot in executable.final
+            store: Data(
+                values[slot], partition, margin, valid | inputs[store].valid if unchanged else valid, reusable
+            )
+            for store, slot, partition, margin, valid, unchanged, reusable in self.final
         }
-
-    def _valid(self, store: int, inputs: Mapping[int, Data]) -> frozenset[tuple[int, ...]]:
-        valid = self.executable.valid[store]
-        if store in self.executable.plan.versions.entry and self.executable.unchanged(store):
-            return valid | inputs[store].valid
-        return valid
 
     def _scalars(self, operands: Sequence[Any]) -> list[Any]:
         for n, (dtype, indices) in enumerate(self.executable.operands):

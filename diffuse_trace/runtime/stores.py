@@ -27,9 +27,10 @@ class Data:
     partition: Partition
     margin: tuple[int, ...]
     valid: frozenset[tuple[int, ...]] = frozenset()
+    reusable: bool = False  # whether the buffer is worth keeping as a spare when this dies
 
     def __del__(self) -> None:
-        if self.buffer is not None and pool is not None:
+        if self.reusable and self.buffer is not None and pool is not None:
             pool.give(self.buffer)
 
 

@@ -17,11 +17,13 @@ WORD = 8
 HEADER = 128
 HEADER_WORDS = HEADER // WORD
 TEXT_WORD = 3
+#: Bytes of the longest message that holds header and payload together.
+EAGER = 4032
 #: Words of a notice: the sender's own header, then that of the rank it met (or zeros).
 NOTICE_WORDS = 2 * HEADER_WORDS
 
 NOTICE_TAG = 1
-_FIRST_TAG, _TAGS = 2, 32000  # MPI promises tags up to 32767
+_FIRST_TAG, _TAGS = 2, 16000  # MPI promises tags up to 32767
 
 #: Kinds of headers, stored above the rank in their word; in a notice the kind of failure stands there.
 MESSAGE, GOODBYE = 0, 1
@@ -32,8 +34,8 @@ OK, MISMATCH, TIMEOUT, MPI_ERROR, NOTICED = range(5)
 
 
 def tag(epoch: int) -> int:
-    """The tag of the messages of an epoch."""
-    return _FIRST_TAG + epoch % _TAGS
+    """The tag of the headers of an epoch; the next one is that of payloads that come on their own."""
+    return _FIRST_TAG + 2 * (epoch % _TAGS)
 
 
 def header(digest: int, where: str, rank: int, kind: int = MESSAGE) -> np.ndarray:

@@ -10,7 +10,7 @@ from jax import lax
 
 from ...ir import Access
 from .casts import cast, numpy_cast
-from .reduce import reduced_axes
+from .reduce import reduced, reduced_axes
 from .registry import Context, register
 
 
@@ -52,7 +52,11 @@ def _generate(context: Context, a: Any, b: Any) -> Any:
     summed, batch = [d for d in shared if d in over], [d for d in shared if d not in over]
     contracting = ([x_axes.index(d) for d in summed], [y_axes.index(d) for d in summed])
     batched = ([x_axes.index(d) for d in batch], [y_axes.index(d) for d in batch])
-    if summed:
+    if summed and len(x_axes) == len(shared) == len(y_axes):
+        # No matrix product: a multiplication and a reduction, which fuse with what makes the inputs.
+        value = _spread(x, x_axes, context) * _spread(y, y_axes, context)
+        value = reduced("sum", value, tuple(summed))
+    elif summed:
         value = lax.dot_general(
             x, y, (contracting, batched), precision=lax.Precision.HIGHEST, preferred_element_type=work
         )

@@ -44,33 +44,28 @@ def own_block(context: Context, x: Any) -> Any:
 
 def _generator(operator: str) -> Any:
     def generate(context: Context, x: Any) -> Any:
-        x = jnp.asarray(x)
-        if x.ndim != len(context.shape):
-            x = x.reshape((1,) * len(context.shape))
-        axes = reduced_axes(context)
         # Sums and products of a repeated value need it as often as it is repeated.
         x = own_block(context, jnp.broadcast_to(cast(x, context.dtype), context.shape))
-        dtype = context.dtype
-        if dtype.kind == "b":
-            return (jnp.any if operator in ("sum", "max") else jnp.all)(x, axis=axes, keepdims=True)
-        if dtype == np.float16 and operator in ("sum", "prod"):
-            # NumPy accumulates in float32 too.
-            x, dtype = x.astype(np.float32), np.dtype(np.float32)
-        if dtype.kind == "c":
-            return _complex(operator, x, axes)
-        return cast(fold(x, axes, opaque(operator, dtype), identity(operator, dtype)), context.dtype)
+        return reduced(operator, x, reduced_axes(context))
 
     return generate
 
 
-def _complex(operator: str, x: Any, axes: tuple[int, ...]) -> Any:
-    start = identity(operator, x.dtype)
+def reduced(operator: str, x: Any, axes: tuple[int, ...]) -> Any:
+    """Reduce axes of an array to extent 1, in its dtype."""
+    dtype = np.dtype(x.dtype)
+    if dtype.kind == "b":
+        return (jnp.any if operator in ("sum", "max") else jnp.all)(x, axis=axes, keepdims=True)
+    if dtype == np.float16 and operator in ("sum", "prod"):
+        return cast(reduced(operator, x.astype(np.float32), axes), dtype)  # as NumPy accumulates
+    start = identity(operator, dtype)
+    if dtype.kind != "c":
+        return fold(x, axes, opaque(operator, dtype), start)
     if operator == "sum":
-        real, imag = complexes.parts(x)
-        add = opaque("sum", np.dtype(real.dtype))
-        return lax.complex(fold(real, axes, add, start.real), fold(imag, axes, add, start.imag))
+        return lax.complex(*(reduced("sum", part, axes) for part in complexes.parts(x)))
     combine = {"prod": lax.mul, "min": complexes.minimum, "max": complexes.maximum}[operator]
-    return lax.reduce(x, jnp.asarray(start), combine, axes).reshape([1 if d in axes else n for d, n in enumerate(x.shape)])
+    value = lax.reduce(x, jnp.asarray(start), combine, axes)
+    return value.reshape([1 if d in axes else n for d, n in enumerate(x.shape)])
 
 
 def _reference(operator: str) -> Any:
