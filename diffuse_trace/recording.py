@@ -241,6 +241,11 @@ def local(store: LogicalStore, view: View) -> np.ndarray:
     return execute.local(store, ready(store, "this rank's block"), view)[0]
 
 
+def owned(store: LogicalStore, data: Data, view: View) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
+    """This rank's block of a view and its interval along each axis; of copies the first rank has all, others nothing."""
+    return execute.owned(store, data, view)
+
+
 def from_host(array: np.ndarray) -> LogicalStore:
     """A store with the elements of a NumPy array that every rank holds whole; each keeps its block."""
     store = LogicalStore(array.shape, array.dtype)

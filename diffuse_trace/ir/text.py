@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from .parse import Line, parse_partition, parse_task
 from .partition import Partition, Pinned, Split, Spread
 from .program import Program
 from .store import Store
@@ -176,6 +175,8 @@ def loads(text: str) -> Program:
 
     Raises `ProgramError` with the number of the line that cannot be understood.
     """
+    from .parse import Line, parse_partition, parse_task
+
     operands: list[np.dtype] = []
     stores: dict[int, Store] = {}
     inputs: list[tuple[Store, Partition]] = []
@@ -203,7 +204,7 @@ def loads(text: str) -> Program:
     return Program(tuple(tasks), tuple(inputs), frozenset(live), tuple(operands))
 
 
-def _read_store(line: Line, stores: dict[int, Store], live: set[int]) -> Store:
+def _read_store(line: Any, stores: dict[int, Store], live: set[int]) -> Store:
     line.expect("store")
     id = line.reference("%")
     if id in stores:

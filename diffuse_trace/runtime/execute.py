@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import config
 from ..fuse import plan as make_plan
-from ..ir import Partition, Program, Store, View, canonical
+from ..ir import Partition, Program, Spread, Store, View, canonical
 from ..ir.text import dumps
 from ..lower.blocks import Piece, fit
 from ..lower.executable import build
@@ -144,6 +144,18 @@ def local(store: LogicalStore, data: Data, view: View) -> tuple[np.ndarray, tupl
     )
     shape = tuple(high - low for low, high in region)
     return np.array(View(shape, axes).of(np.asarray(data.buffer))), region
+
+
+def owned(store: LogicalStore, data: Data, view: View) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
+    """As `local`, but of copies only the first rank has any."""
+    block, region = local(store, data, view)
+    partition, rank = data.partition, world().rank
+    here = partition.coordinates(rank)
+    copied = any(isinstance(d, Spread) and c for d, c in zip(partition.dims, here, strict=True))
+    if copied or (not partition.dims and rank):
+        region = tuple((0, 0) for _ in region)
+        block = np.zeros([0] * len(region), store.dtype) if region else np.zeros((0,), store.dtype)
+    return block, region
 
 
 def gather(store: LogicalStore, data: Data, view: View, where: str) -> np.ndarray:

@@ -1,0 +1,424 @@
+"""The distributed array: `numpy.ndarray`'s interface on a view of a logical store."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import recording
+from ..errors import NotSupportedError
+from ..ir import View
+from ..recording import Array
+from ..runtime.stores import LogicalStore
+from . import core, indexing
+
+__all__ = ["ndarray"]
+
+
+class ndarray(Array):  # noqa: N801 - NumPy's name
+    """An array whose elements are spread over the ranks; operations on it are recorded, fused and run later.
+
+    Made by the functions of this module, not by its constructor.  Slices are views of the same elements, as in NumPy.
+    ``float``, ``int``, ``bool``, ``print`` and ``numpy.asarray`` need values: what has been recorded is run first, and every
+    rank must take part.
+    """
+
+    __slots__ = ("_readonly",)
+
+    __array_priority__ = 1000.0
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, store: LogicalStore, view: View | None = None, weak: type | None = None) -> None:
+        super().__init__(store, view, weak)
+        self._readonly = ""
+
+    # --- what it is ------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements along each axis."""
+        return self.view.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.view.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.view.size
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the elements."""
+        return self.store.ir.dtype
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements, on all ranks together."""
+        return self.size * self.itemsize
+
+    @property
+    def T(self) -> ndarray:  # noqa: N802 - NumPy's name
+        """The view with the axes reversed."""
+        return self._view(self.view.transposed(tuple(reversed(range(self.ndim)))))
+
+    @property
+    def real(self) -> ndarray:
+        """The real part (a copy for complex arrays, where NumPy gives a view)."""
+        return _library("real")(self)
+
+    @property
+    def imag(self) -> ndarray:
+        """The imaginary part (a copy)."""
+        return _library("imag")(self)
+
+    @property
+    def flat(self) -> Iterator[ndarray]:
+        """The elements one by one, in row-major order."""
+        return (self[index] for index in np.ndindex(*self.shape))
+
+    @property
+    def local(self) -> np.ndarray:
+        """This rank's block, as a NumPy array of its own."""
+        return recording.local(self.store, self.view)
+
+    def _view(self, view: View) -> ndarray:
+        made = ndarray(self.store, view)
+        made._readonly = self._readonly
+        return made
+
+    def check_writable(self) -> None:
+        """Raise ValueError where the elements are a copy that NumPy would have made a view."""
+        if self._readonly:
+            raise ValueError(f"assignment destination is read-only: {self._readonly} ({recording.user_line()})")
+
+    # --- values ----------------------------------------------------------------------------------
+
+    def gather(self) -> np.ndarray:
+        """All elements as a NumPy array, on every rank (a collective)."""
+        return recording.fetch(self.store, self.view, "the value of an array")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("the elements of a distributed array can only be copied to a NumPy array")
+        value = self.gather()
+        return value if dtype is None else value.astype(dtype, copy=False)
+
+    def item(self, *index: Any) -> Any:
+        """One element as a Python scalar."""
+        return self.gather().item(*index) if not index else self[index if len(index) > 1 else index[0]].item()
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python scalars."""
+        return self.gather().tolist()
+
+    def tobytes(self) -> bytes:
+        """The elements in row-major order as bytes."""
+        return self.gather().tobytes()
+
+    def _scalar(self, convert: Callable[[Any], Any], why: str) -> Any:
+        if self.size != 1:
+            if convert is bool and self.size > 1:
+                raise ValueError(
+                    "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all() "
+                    f"({recording.user_line()})"
+                )
+            if convert is bool:
+                raise ValueError(f"The truth value of an empty array is ambiguous ({recording.user_line()})")
+            raise TypeError(f"only 0-dimensional arrays can be converted to Python scalars ({recording.user_line()})")
+        value = recording.fetch(self.store, self.view, why)
+        return convert(value.reshape(()).item() if convert is not operator.index else value.reshape(())[()])
+
+    def __bool__(self) -> bool:
+        return self._scalar(bool, "the truth of an array")
+
+    def __int__(self) -> int:
+        return self._scalar(int, "the value of an array")
+
+    def __float__(self) -> float:
+        return self._scalar(float, "the value of an array")
+
+    def __complex__(self) -> complex:
+        return self._scalar(complex, "the value of an array")
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu" or self.ndim:
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        return self._scalar(operator.index, "the value of an index")
+
+    def __repr__(self) -> str:
+        if recording.tracing():
+            return f"<array of shape {self.shape} and dtype {self.dtype} in {recording.tracing()}, which is being traced>"
+        return repr(self.gather())
+
+    def __str__(self) -> str:
+        if recording.tracing():
+            return repr(self)
+        return str(self.gather()[()])
+
+    def __format__(self, spec: str) -> str:
+        if self.ndim == 0 and not recording.tracing():
+            return format(self.gather()[()], spec)
+        if spec:
+            raise TypeError("unsupported format string passed to numpy.ndarray.__format__")
+        return str(self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[ndarray]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[n] for n in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    # --- elements --------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> ndarray:
+        items = key if isinstance(key, tuple) else (key,)
+        if indexing.is_basic(items):
+            return self._view(indexing.basic(self.view, items))
+        items = indexing.as_key(key)
+        if indexing.is_basic(items):
+            return self._view(indexing.basic(self.view, items))
+        mask = indexing.sole_mask(self, items)
+        return indexing.compress(self, mask) if mask is not None else indexing.take(self, items)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.check_writable()
+        items = key if isinstance(key, tuple) else (key,)
+        if not indexing.is_basic(items):
+            items = indexing.as_key(key)
+        if not indexing.is_basic(items):
+            mask = indexing.sole_mask(self, items)
+            if mask is None or not indexing.set_where(self, mask, value):
+                indexing.put(self, items, value)
+            return
+        target = ndarray(self.store, indexing.basic(self.view, items))
+        if isinstance(value, Array) and value.store is target.store and value.view == target.view:
+            return  # what `x[key] += y` assigns at its end
+        target.assign(value)
+
+    def assign(self, value: Any) -> None:
+        """Set all elements to ``value``, broadcast and cast as NumPy does on assignment."""
+        value = core.operand(value)
+        if isinstance(value, Array):
+            extra = len(value.view.shape) - self.ndim
+            while extra > 0 and value.view.shape[0] == 1:
+                value, extra = ndarray(value.store, value.view.fixed(0, 0)), extra - 1
+            try:
+                core.broadcast_shapes(value.view.shape, self.shape)
+                value.view.broadcast(self.shape)
+            except ValueError:
+                raise ValueError(
+                    f"could not broadcast input array from shape {value.view.shape} into shape {self.shape} "
+                    f"({recording.user_line()})"
+                ) from None
+            core.write("copy", [value], self)
+        else:
+            with np.errstate(all="ignore"):
+                core.write("fill", [np.asarray(value).astype(self.dtype)[()] if not _fits(value, self.dtype) else
+                                    self.dtype.type(value)], self)
+
+    def fill(self, value: Any) -> None:
+        """Set all elements to a scalar."""
+        self.check_writable()
+        self.assign(value)
+
+    def copy(self, order: str = "C") -> ndarray:
+        """A copy with elements of its own."""
+        made = core.empty(self.shape, self.dtype)
+        core.write("copy", [self], made)
+        return made
+
+    def astype(self, dtype: Any, copy: bool = True, casting: str = "unsafe", **_: Any) -> ndarray:
+        """The elements as another type; a copy, or with ``copy=False`` the array itself where nothing changes."""
+        dtype = np.dtype(dtype)
+        if dtype.kind not in "biufc":
+            raise NotSupportedError(f"astype({dtype}) is not supported; use numbers or booleans")
+        if not np.can_cast(self.dtype, dtype, casting):  # type: ignore[arg-type]
+            raise TypeError(f"Cannot cast array data from {self.dtype!r} to {dtype!r} according to the rule {casting!r}")
+        if not copy and dtype == self.dtype:
+            return self
+        made = core.empty(self.shape, dtype)
+        core.write("copy", [self], made)
+        return made
+
+    def __copy__(self) -> ndarray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> ndarray:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        return _from_host, (self.gather(),)
+
+    # --- arithmetic ------------------------------------------------------------------------------
+
+    def __matmul__(self, other: Any) -> ndarray:
+        return _library("matmul")(self, other)
+
+    def __rmatmul__(self, other: Any) -> ndarray:
+        return _library("matmul")(other, self)
+
+    def __imatmul__(self, other: Any) -> ndarray:
+        self[...] = _library("matmul")(self, other)
+        return self
+
+    def __divmod__(self, other: Any) -> tuple[ndarray, ndarray]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[ndarray, ndarray]:
+        return other // self, other % self
+
+    def __pos__(self) -> ndarray:
+        return core.ufunc("positive", self)
+
+    def __neg__(self) -> ndarray:
+        return core.ufunc("negative", self)
+
+    def __abs__(self) -> ndarray:
+        return core.ufunc("absolute", self)
+
+    def __invert__(self) -> ndarray:
+        return core.ufunc("invert", self)
+
+    # --- NumPy's functions -----------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from .protocols import call_ufunc
+
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        from .protocols import call_function
+
+        return call_function(function, args, kwargs)
+
+
+def _fits(value: Any, dtype: np.dtype) -> bool:
+    """Whether a Python integer is assigned to integers, where NumPy checks that it fits."""
+    return type(value) is int and dtype.kind in "iu"
+
+
+def _from_host(array: np.ndarray) -> ndarray:
+    return core.as_array(array)
+
+
+def _library(name: str) -> Any:
+    from .. import numpy as library
+
+    return getattr(library, name)
+
+
+def _binary(name: str, reflected: bool) -> Any:
+    def method(self: ndarray, other: Any) -> Any:
+        if not _is_operand(other):
+            return NotImplemented
+        return core.ufunc(name, other, self) if reflected else core.ufunc(name, self, other)
+
+    return method
+
+
+def _in_place(name: str) -> Any:
+    def method(self: ndarray, other: Any) -> Any:
+        if not _is_operand(other):
+            return NotImplemented
+        return core.ufunc(name, self, other, out=self)
+
+    return method
+
+
+def _is_operand(x: Any) -> bool:
+    return isinstance(x, Array | int | float | complex | np.generic | np.ndarray | list | tuple)
+
+
+_OPERATORS = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "power",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+}
+for _short, _name in _OPERATORS.items():
+    setattr(ndarray, f"__{_short}__", _binary(_name, False))
+    setattr(ndarray, f"__r{_short}__", _binary(_name, True))
+    setattr(ndarray, f"__i{_short}__", _in_place(_name))
+for _short, _name in (
+    ("lt", "less"),
+    ("le", "less_equal"),
+    ("gt", "greater"),
+    ("ge", "greater_equal"),
+    ("eq", "equal"),
+    ("ne", "not_equal"),
+):
+    setattr(ndarray, f"__{_short}__", _binary(_name, False))
+
+
+def _method(name: str) -> Any:
+    def method(self: ndarray, *args: Any, **kwargs: Any) -> Any:
+        return _library(name)(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"The function ``{name}`` of this module, on this array."
+    return method
+
+
+for _name in (
+    "sum prod min max mean var std any all argmin argmax ptp cumsum cumprod ravel squeeze swapaxes repeat round clip "
+    "dot trace nonzero conj diagonal take"
+).split():
+    setattr(ndarray, _name, _method(_name))
+ndarray.conjugate = _method("conj")  # type: ignore[attr-defined]
+
+
+def _shape_arguments(name: str) -> Any:
+    def method(self: ndarray, *args: Any, **kwargs: Any) -> Any:
+        # Both x.reshape(2, 3) and x.reshape((2, 3)); both x.transpose(1, 0) and x.transpose((1, 0)).
+        given = args[0] if len(args) == 1 and (args[0] is None or isinstance(args[0], tuple | list)) else args
+        return _library(name)(self, given if args else None, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"The function ``{name}`` of this module, on this array."
+    return method
+
+
+ndarray.reshape = _shape_arguments("reshape")  # type: ignore[attr-defined]
+ndarray.transpose = _shape_arguments("transpose")  # type: ignore[attr-defined]
+
+
+def _flatten(self: ndarray, order: str = "C") -> ndarray:
+    """A copy in one dimension."""
+    return _library("ravel")(self).copy()
+
+
+def _broadcast_to(self: ndarray, shape: Any) -> ndarray:
+    """The view that repeats the elements to ``shape``."""
+    return _library("broadcast_to")(self, shape)
+
+
+ndarray.flatten = _flatten  # type: ignore[attr-defined]
+ndarray.broadcast_to = _broadcast_to  # type: ignore[attr-defined]
+
+recording.array_class = ndarray
