@@ -43,12 +43,17 @@ def need(access: Access, store: Partition, task: Partition, max_halo: int) -> Ne
     shifts = []
     for g, (a, b) in enumerate(zip(here.dims, task.dims, strict=True)):
         match a, b:
+            case _ if a.parts == 1:
+                shifts.append(0)  # every rank has all of it
             case Spread(), _:
                 shifts.append(0)
             case Split(), Split() if (a.axis, a.extent, a.step) == (b.axis, b.extent, b.step):
                 shifts.append(a.offset - b.offset)
-            case Pinned(), Pinned() if a.extent == b.extent and (a.index == b.index or isinstance(store.dims[g], Split)):
-                shifts.append(a.index - b.index)
+            case Pinned(), Pinned() if (a.extent, a.index) == (b.extent, b.index):
+                shifts.append(0)
+            case Pinned(), Pinned():
+                # One row for one row: a halo would bring all that lie between.
+                return Move(f"it lies at index {a.index} and is read at {b.index} along grid dimension {g}")
             case _:
                 return Move(f"it is laid out otherwise along grid dimension {g}")
     if any(abs(s) > max_halo for s in shifts):

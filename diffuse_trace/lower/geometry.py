@@ -120,14 +120,15 @@ def halos(plan: Plan) -> list[Transfer]:
 
 
 def required_margins(plan: Plan) -> dict[int, tuple[int, ...]]:
-    """The margin that the plan needs around each input store whose halo it exchanges."""
-    entry = {v: s for s, v in plan.versions.entry.items()}
-    stores = plan.program.stores()
-    return {
-        entry[t.version]: margin_for(t.source, len(stores[entry[t.version]].shape), max(max(w) for w in widths(t)))
-        for t in halos(plan)
-        if t.version in entry
-    }
+    """The margin that the plan needs around each input store, of which it exchanges the halo of any version."""
+    needed: dict[int, tuple[int, ...]] = {}
+    for t in halos(plan):
+        store = plan.versions.all[t.version].store
+        if store.id in plan.versions.entry:
+            margin = margin_for(t.source, len(store.shape), max(max(w) for w in widths(t)))
+            before = needed.get(store.id, margin)
+            needed[store.id] = tuple(max(a, b) for a, b in zip(margin, before, strict=True))
+    return needed
 
 
 def domain_of(view: View, region: Region) -> Region:

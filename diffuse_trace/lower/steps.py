@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..errors import ProgramError
 from ..fuse.communication import Move
 from ..fuse.plan import Exchange, Plan, Reduction, Transfer
 from ..ir import IndexTask, Operand, Partition, View
@@ -220,6 +221,9 @@ class Communicate(Step):
             digest,
             exchange.line,
         )
+        sizes = [math.prod(held.shape) for held in self.buffers.values()]
+        sizes += [math.prod(shape_of(target)) for target in self.targets]
+        _check(self.spec, sizes)
 
     def _target(self, transfer: Transfer) -> Region:
         view, partition = transfer.view, transfer.partition
@@ -243,6 +247,18 @@ class Communicate(Step):
             state.pieces[key] = Piece(array, self.buffers[key].buffer)
         for key, array, target in zip(self.moves, results, self.targets, strict=True):
             state.pieces[key] = Piece(array, target)
+
+
+def _check(spec: ExchangeSpec, sizes: Sequence[int]) -> None:
+    """Every box lies in its buffer: a message must never reach beyond, whatever mistake the plan holds."""
+    boxes = [b for m in (*spec.sends, *spec.receives) for b in m.boxes] + [b for pair in spec.copies for b in pair]
+    for box in boxes:
+        if 0 in box.shape:
+            continue
+        ends = [s * (n - 1) for s, n in zip(box.strides, box.shape, strict=True)]
+        low, high = box.offset + sum(min(e, 0) for e in ends), box.offset + sum(max(e, 0) for e in ends)
+        if not 0 <= low <= high < sizes[box.buffer]:
+            raise ProgramError(f"{spec.where}: a message reaches beyond its buffer: {box} of {sizes[box.buffer]} elements")
 
 
 class Combine(Step):

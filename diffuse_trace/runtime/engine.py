@@ -155,7 +155,8 @@ class Engine:
                 self._set(place, self._memory(place, self._areas[place].size))
 
     def _set(self, place: int, value: int) -> None:
-        self._words[place // wire.WORD] = value
+        # Addresses and the handles of some MPIs are unsigned.
+        self._words[place // wire.WORD] = (value + 2**63) % 2**64 - 2**63
 
     def _memory(self, place: int, size: int) -> int:
         """New memory for a place of the table: its address, at the beginning of a cache line."""

@@ -16,7 +16,9 @@ from ..ir import Access, IndexTask, Operand, Program, View
 from ..lower.kernels import Context, kernel
 
 
-def interpret(program: Program, inputs: Mapping[int, np.ndarray], operands: Sequence[Any] = ()) -> dict[int, np.ndarray]:
+def interpret(
+    program: Program, inputs: Mapping[int, np.ndarray], operands: Sequence[Any] = ()
+) -> dict[int, np.ndarray]:
     """Run a program on whole arrays.
 
     ``inputs`` holds the array of each input store by its id (left as it is), ``operands`` the scalars in the program's

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,25 +50,31 @@ def reduced(op: str, x: np.ndarray, kept: Kept, own: tuple[tuple[int, int], ...]
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_reductions(op: str, dtype: np.dtype) -> None:
     ufunc = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}[op]
+    blocks, cases = [], []
     for shape, kept in SHAPES if dtype.char in "ldD" else SHAPES[2:9:3]:
         x = sample(shape, dtype)
         if op == "prod" and dtype.kind in "fc":
             x = (1 + sample(shape, np.dtype(float)) / max(x.size, 1)).astype(dtype)
-        axes = tuple(d for d in range(x.ndim) if d not in kept)
-        inner = tuple((1, n - 1) if n > 2 else (0, n) for n in shape)
-        for own in (tuple((0, n) for n in shape), inner):
-            mine = x[tuple(slice(*o) for o in own)]
-            found = reduced(op, x, kept, own)
-            expected = ufunc.reduce(mine, axis=axes, keepdims=True, dtype=dtype)
-            assert found.shape == expected.shape
-            if op in ("min", "max") or dtype.kind in "biu":
-                np.testing.assert_array_equal(found, expected)
-            else:
-                eps = np.finfo(dtype).eps
-                # NumPy multiplies one after the other, and adds so along the first axis.
-                steps = mine.size if op == "prod" else np.sqrt(mine.size)
-                scale = np.abs(expected) + (steps if op == "sum" else 0)
-                assert np.all(np.abs(found - expected) <= 16 * eps * max(1, steps) * scale)
+        for own in (tuple((0, n) for n in shape), tuple((1, n - 1) if n > 2 else (0, n) for n in shape)):
+            blocks.append(x)
+            cases.append((task(op, shape, 1, dtype, kept), tuple((0, n) for n in shape), own))
+
+    def run(blocks: list[Any]) -> list[Any]:
+        return [kernel(op).generate(Context(*case, jnp), x) for case, x in zip(cases, blocks, strict=True)]
+
+    for (made, _, own), x, found in zip(cases, blocks, jax.jit(run)(blocks), strict=True):
+        mine = x[tuple(slice(*o) for o in own)]
+        with np.errstate(all="ignore"):
+            expected = ufunc.reduce(mine, axis=made.output.view.broadcast_axes(), keepdims=True, dtype=dtype)
+        assert found.shape == expected.shape and found.dtype == dtype
+        if op in ("min", "max") or dtype.kind in "biu":
+            np.testing.assert_array_equal(found, expected)
+            continue
+        # NumPy multiplies one after the other, and adds so along the first axis.
+        steps = float(mine.size if op == "prod" else np.sqrt(mine.size))
+        scale = np.abs(expected).astype(float) + (steps if op == "sum" else 0)
+        error = np.abs(found - expected).astype(float)
+        assert np.all(error <= 16 * float(np.finfo(dtype).eps) * max(1, steps) * scale)
 
 
 @pytest.mark.parametrize("op", ["sum", "prod", "min", "max"])
@@ -148,7 +156,9 @@ def test_contractions(dtype: np.dtype) -> None:
         ((3, 4, 5), (0,), (2,), (0, 2)),
     ]:
         made = product(shape, a, b, kept, dtype)
-        blocks = [sample(tuple(n if d in s else 1 for d, n in enumerate(shape)), dtype, k) for k, s in enumerate((a, b))]
+        blocks = [
+            sample(tuple(n if d in s else 1 for d, n in enumerate(shape)), dtype, k) for k, s in enumerate((a, b))
+        ]
         found, expected = both(made, *blocks)
         tolerance = 0 if dtype.kind in "biu" else 32 * np.finfo(dtype).eps
         np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * 20)

@@ -67,12 +67,14 @@ def _iota(context: Context, start: Any, step: Any) -> Any:
     first = _cast(context, start, context.dtype)
     delta = _cast(context, start + step, context.dtype) - first
     work = np.dtype(np.float32) if context.dtype == np.float16 else context.dtype
-    values = _cast(context, first, work) + product(context.xp, _cast(context, index, _real(work)), _cast(context, delta, work))
+    values = _cast(context, first, work) + product(
+        context.xp, _cast(context, index, _real(work)), _cast(context, delta, work)
+    )
     return context.xp.broadcast_to(_cast(context, values, context.dtype), context.shape)
 
 
 def _linspace(context: Context, start: Any, stop: Any) -> Any:
-    """``count`` numbers from ``start`` to ``stop`` (included where ``endpoint`` is), as NumPy's ``linspace`` has them."""
+    """``count`` numbers from ``start`` to ``stop``, that included where ``endpoint`` is, as NumPy's ``linspace``."""
     count: Any = context.param("count")
     axis = _axis(context)
     count = context.task.shape[axis] if count is None else count
@@ -88,7 +90,10 @@ def _linspace(context: Context, start: Any, stop: Any) -> Any:
     if intervals > 0:
         step = _quotient(xp, delta, intervals)
         # NumPy keeps a step that underflows from giving equal numbers.
-        values = xp.where(step == 0, product(xp, _quotient(xp, position, intervals), delta), product(xp, position, step)) + start
+        values = (
+            xp.where(step == 0, product(xp, _quotient(xp, position, intervals), delta), product(xp, position, step))
+            + start
+        )
         if endpoint and count > 1:
             values = xp.where(index == count - 1, stop, values)
     else:
@@ -108,4 +113,3 @@ register("fill", _fill)
 register("iota", _iota)
 register("linspace", _linspace)
 register("eye", _eye)
-

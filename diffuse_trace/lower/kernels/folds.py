@@ -2,7 +2,7 @@
 
 XLA's own reductions of a block on the CPU have faults.  An axis of 32 or more is rewritten to a tree of windows, whose
 input is materialised; or YNNPACK takes the reduction with the producer of its input, which is slow by a factor of 50
-where that reads shifted slices.  So an axis is folded first, 16 elements to one: that is a loop fusion which the compiler
+where that reads shifted slices.  So an axis is folded first, 16 elements to one: a loop fusion which the compiler
 unrolls over the 16 and vectorises along rows.  XLA's tree then reduces what is left, 1/16 of the elements.  Sums are
 pairwise enough to be as accurate as NumPy's.
 """

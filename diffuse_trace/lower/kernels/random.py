@@ -1,7 +1,7 @@
 """Random numbers that depend on the seed and the index of an element only, not on blocks or ranks.
 
-Each element is a counter, its flat index in the whole array, enciphered by Threefry-2x64 with 20 rounds (Salmon, Moraes,
-Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011).  The key holds the seed and the number of the
+Each element is a counter, its flat index in the whole array, enciphered by Threefry-2x64 with 20 rounds (Salmon,
+Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011).  The key holds the seed and the number of the
 draw, so that one generator may draw again and again.  All take the operands (a, b, seed, draw), the last two uint64.
 """
 

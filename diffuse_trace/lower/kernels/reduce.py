@@ -75,7 +75,9 @@ def _reference(operator: str) -> Any:
         x = np.broadcast_to(numpy_cast(x, context.dtype), context.shape)
         with np.errstate(all="ignore"):
             if x.size == 0:
-                x = ufunc.reduce(x, axis=reduced_axes(context), keepdims=True, initial=identity(operator, context.dtype))
+                x = ufunc.reduce(
+                    x, axis=reduced_axes(context), keepdims=True, initial=identity(operator, context.dtype)
+                )
                 return numpy_cast(x, context.dtype)
             return ufunc.reduce(x, axis=reduced_axes(context), keepdims=True, dtype=context.dtype)
 
@@ -87,7 +89,7 @@ for _operator in ("sum", "prod", "min", "max"):
 
 
 def _arg_index(context: Context, x: Any, extreme: Any) -> Any:
-    """The least index at which ``x`` is ``extreme`` (or both are not numbers), along ``axis`` or of the flattened domain.
+    """The least index at which ``x`` is ``extreme`` (or both are not numbers), along ``axis`` or of the flat domain.
 
     Reduced with ``min``, so that points without a match contribute the largest int64.
     """
