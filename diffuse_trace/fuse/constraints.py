@@ -25,12 +25,21 @@ class Placed:
     write: int
 
     @property
+    def scan(self) -> int | None:
+        """The axis of a running sum or product; None for all other tasks."""
+        axis = self.task.param("scan")
+        return axis if isinstance(axis, int) else None
+
+    @property
     def combined(self) -> tuple[int, ...]:
-        """Grid dimensions over which the partial results of a reduction are combined."""
+        """Grid dimensions over which the partial results of a reduction or a scan are combined."""
+        dims = self.partition.dims
+        if self.scan is not None:
+            along = [isinstance(d, Split) and d.axis == self.scan for d in dims]
+            return tuple(g for g, d in enumerate(dims) if d.parts > 1 and along[g])
         if not self.task.reduces:
             return ()
         kept = {a.source for a in self.task.output.view.axes}
-        dims = self.partition.dims
         return tuple(
             g
             for g, d in enumerate(dims)

@@ -40,10 +40,24 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Reduction:
-    """All partial results that are ready at one point: (version, operator, grid, grid dimensions to combine over)."""
+class Partial:
+    """A version whose pieces are combined with ``operator`` over the dimensions ``dims`` of the process ``grid``.
 
-    items: tuple[tuple[int, str, tuple[int, ...], tuple[int, ...]], ...]
+    For a scan ``axis`` is that of the running result: a piece is combined with the last elements of those before it.
+    """
+
+    version: int
+    operator: str
+    grid: tuple[int, ...]
+    dims: tuple[int, ...]
+    axis: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """All partial results that are ready at one point."""
+
+    items: tuple[Partial, ...]
     line: str = ""
 
 
@@ -179,8 +193,8 @@ def _steps(
             steps.append(Group(tuple(t.index for t in draft.tasks), temporaries, draft.ended))
             for t in draft.tasks:
                 if t.combined:
-                    assert t.task.output.reduction is not None
-                    items.append((t.write, t.task.output.reduction, t.partition.grid, t.combined))
+                    operator = t.task.output.reduction or str(t.task.param("operator"))
+                    items.append(Partial(t.write, operator, t.partition.grid, t.combined, t.scan))
                     line = line or t.task.line
         if items:
             steps.append(Reduction(tuple(items), line))

@@ -15,11 +15,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from ..errors import ProgramError
 from ..fuse.communication import Move
-from ..fuse.plan import Exchange, Plan, Reduction, Transfer
-from ..ir import IndexTask, Operand, Partition, View
+from ..fuse.plan import Exchange, Partial, Plan, Reduction, Transfer
+from ..ir import IndexTask, Operand, Partition, Split, View
 from .blocks import Piece, fit, read, write
 from .exchange import Messages, add_halo, add_move
 from .geometry import Geometry, Layout, Region, domain_of, shape_of
@@ -262,7 +263,7 @@ def _check(spec: ExchangeSpec, sizes: Sequence[int]) -> None:
 
 
 class Combine(Step):
-    """Partial results of reductions become whole ones: one allreduce for each operator and dtype."""
+    """Partial results become whole ones: one allreduce for each operator and dtype, and one scan for each running sum."""
 
     communicates = True
 
@@ -270,16 +271,21 @@ class Combine(Step):
         self.name = "allreduce"
         self.line, self.digest = reduction.line, digest
         stores = {v.id: v.store for v in plan.versions.all}
-        self.layouts = {version: geometry.of(stores[version]) for version, *_ in reduction.items}
+        self.layouts = {item.version: geometry.of(stores[item.version]) for item in reduction.items}
         self.together: dict[tuple[str, np.dtype, tuple[int, ...]], list[int]] = {}
-        for version, op, grid, dims in reduction.items:
-            ranks = _along(geometry.rank, grid, dims)
-            self.together.setdefault((op, stores[version].dtype, ranks), []).append(version)
-        self.uses = tuple(Key(version) for version, *_ in reduction.items)
-        self.updates = self.uses
+        self.scans: list[tuple[Partial, tuple[int, ...]]] = []
+        for item in reduction.items:
+            ranks = _along(geometry.rank, item.grid, item.dims)
+            if item.axis is not None:
+                partition = plan.alignment.stores[stores[item.version].id]
+                backwards = any(isinstance(d, Split) and d.axis == item.axis and d.step < 0 for d in partition.dims)
+                self.scans.append((item, ranks[::-1] if backwards else ranks))
+            else:
+                self.together.setdefault((item.operator, stores[item.version].dtype, ranks), []).append(item.version)
+        self.uses = self.updates = tuple(Key(item.version) for item in reduction.items)
 
     def run(self, state: State) -> None:
-        """Trace the allreduces."""
+        """Trace the allreduces, then the scans."""
         for n, ((op, _, ranks), versions) in enumerate(self.together.items()):
             buffers = [self.layouts[v].buffer for v in versions]
             partial = [fit(state.pieces[Key(v)], b).ravel() for v, b in zip(versions, buffers, strict=True)]
@@ -291,6 +297,22 @@ class Combine(Step):
                 part = total[start : start + math.prod(shape)]
                 start += math.prod(shape)
                 state.pieces[Key(version)] = Piece(part.reshape(shape), buffer)
+        for n, (item, ranks) in enumerate(self.scans, len(self.together)):
+            self._scan(item, ranks, self.digest + n, state)
+
+    def _scan(self, item: Partial, ranks: tuple[int, ...], digest: int, state: State) -> None:
+        """Combine the block with what the ranks before it along the axis have in all."""
+        layout, axis = self.layouts[item.version], item.axis
+        assert axis is not None
+        block = fit(state.pieces[Key(item.version)], layout.block)
+        neutral = 0 if item.operator == "sum" else 1
+        if block.shape[axis]:
+            last = lax.slice_in_dim(block, block.shape[axis] - 1, block.shape[axis], axis=axis)
+        else:
+            last = jnp.full([1 if d == axis else n for d, n in enumerate(block.shape)], neutral, block.dtype)
+        before, state.token = state.transport.exscan(last, item.operator, ranks, digest, self.line, state.token)
+        whole = block + before if item.operator == "sum" else block * before
+        state.pieces[Key(item.version)] = Piece(whole, layout.block)
 
 
 def _along(rank: int, grid: tuple[int, ...], dims: tuple[int, ...]) -> tuple[int, ...]:

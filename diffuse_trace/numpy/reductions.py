@@ -355,7 +355,7 @@ def _scan(op: str, a: Any, axis: Any, dtype: Any, out: Any) -> ndarray:
         a, axis = a.ravel(), 0  # type: ignore[attr-defined]
     axis = _axis(axis, a.ndim)
     made = core.empty(a.shape, _wide(a.dtype) if dtype is None else np.dtype(dtype))
-    core.write(op, [a], made, axis=axis, scan=axis)
+    core.write(op, [a], made, axis=axis, scan=axis, operator=op.removeprefix("cum"))
     return _finish(made, (), False, out)
 
 

@@ -432,6 +432,10 @@ def raises():
     ring(90, "innocent.py:1")
 
 
+def fails_everywhere():
+    raise ValueError("all ranks are broken")
+
+
 def interrupted():
     if RANK == SIZE - 1:
         raise KeyboardInterrupt

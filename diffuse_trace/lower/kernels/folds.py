@@ -34,7 +34,7 @@ def fold(x: Any, axes: tuple[int, ...], combine: Combine, identity: np.generic) 
     """
     kept = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
     if x.size == 0:
-        return jnp.full(kept, identity)
+        return jnp.full(kept, jnp.asarray(identity))
     start = jnp.asarray(identity)
     if x.ndim > 1 and x.shape[-1] < 4 * FAN and len(axes) == x.ndim:
         x, axes = x.reshape(-1), (0,)

@@ -63,7 +63,7 @@ def reduced(operator: str, x: Any, axes: tuple[int, ...]) -> Any:
         return fold(x, axes, opaque(operator, dtype), start)
     if operator == "sum":
         return lax.complex(*(reduced("sum", part, axes) for part in complexes.parts(x)))
-    combine = {"prod": lax.mul, "min": complexes.minimum, "max": complexes.maximum}[operator]
+    combine: Any = {"prod": lax.mul, "min": complexes.minimum, "max": complexes.maximum}[operator]
     value = lax.reduce(x, jnp.asarray(start), combine, axes)
     return value.reshape([1 if d in axes else n for d, n in enumerate(x.shape)])
 

@@ -1,0 +1,90 @@
+"""Plans in words: what was recorded, what it became, and why."""
+
+from __future__ import annotations
+
+from ..ir import View
+from ..ir.text import format_partition, format_task, lines
+from .memory import block_bytes, peak_bytes, temporary_bytes, transfer_bytes
+from .plan import Exchange, Group, Plan, Reduction, Transfer
+
+
+def explain(plan: Plan, ranks: int) -> str:
+    """The program before and after fusion: groups and why they end, exchanges and allreduces, bytes saved and needed.
+
+    Bytes of exchanges are those that one rank receives, at most.
+    """
+    before = [text for text, _ in lines(plan.program)]
+    after: list[str] = []
+    number = 0
+    for step in plan.steps:
+        if isinstance(step, Group):
+            number += 1
+            after += _group(plan, step, number)
+        elif isinstance(step, Exchange):
+            total = sum(transfer_bytes(plan, t) for t in step.transfers)
+            after.append(f"exchange, {size(total)} a rank{_at(step.line)}")
+            after += [f"    {_transfer(plan, t)}" for t in step.transfers]
+        else:
+            after += _reduction(plan, step)
+    groups, temporaries = plan.groups(), plan.temporaries()
+    summary = [
+        f"tasks          {len(plan.program.tasks)} in {len(groups)} group{'s'[: len(groups) != 1]}",
+        f"temporaries    {len(temporaries)} never materialised, {size(temporary_bytes(plan))} on all ranks together",
+        f"exchanges      {len(plan.exchanges())}, allreduces {len(plan.reductions())}",
+        f"peak memory    {size(peak_bytes(plan))} on the rank with most",
+    ]
+    return "\n".join(["before fusion", *_indented(before), "", "after fusion", *_indented(after), "", *summary])
+
+
+def _indented(rows: list[str]) -> list[str]:
+    return ["  " + row for row in rows]
+
+
+def _group(plan: Plan, group: Group, number: int) -> list[str]:
+    partition = plan.placed[group.tasks[0]].partition
+    rows = [f"group {number}, over {format_partition(partition)}"]
+    rows += [f"    {format_task(plan.task(t))}" for t in group.tasks]
+    if group.temporaries:
+        names = ", ".join(f"%{plan.versions.all[v].store.id}" for v in sorted(group.temporaries))
+        saved = sum(block_bytes(plan, v) for v in group.temporaries)
+        rows.append(f"    temporaries {names}: {size(saved)} saved on a rank")
+    if group.ended:
+        rows.append(f"    ends here: {group.ended}")
+    return rows
+
+
+def _transfer(plan: Plan, transfer: Transfer) -> str:
+    store = plan.versions.all[transfer.version].store
+    amount = size(transfer_bytes(plan, transfer))
+    if transfer.view is None:
+        return f"halo of %{store.id}, shifts {', '.join(map(str, transfer.shifts))}: {amount}"
+    assert transfer.partition is not None
+    what = "all" if transfer.view.is_identity(store.shape) else _view(transfer.view)
+    return f"move {what} of %{store.id} to {format_partition(transfer.partition)}: {amount}"
+
+
+def _view(view: View) -> str:
+    return "[" + ", ".join(str(n) for n in view.shape) + "]"
+
+
+def _reduction(plan: Plan, step: Reduction) -> list[str]:
+    rows = [f"allreduce{_at(step.line)}"]
+    for item in step.items:
+        store = plan.versions.all[item.version].store
+        what = item.operator if item.axis is None else f"running {item.operator} along axis {item.axis}"
+        amount = size(block_bytes(plan, item.version))
+        rows.append(f"    {what} of %{store.id}, {amount}, over dimensions {item.dims} of the grid {item.grid}")
+    return rows
+
+
+def _at(line: str) -> str:
+    return f"  # {line}" if line else ""
+
+
+def size(n: float) -> str:
+    """Bytes in words."""
+    for unit in ("B", "kB", "MB"):
+        if n < 1000:
+            return f"{n:.0f} {unit}"
+        n /= 1000
+    return f"{n:.2f} GB"
