@@ -101,8 +101,12 @@ def move_boxes(box, n, wire, active, sources, arguments, results, offset):
     """Copy n boxes; on the wire they stand one behind the other from an address on."""
     for _ in range(n):
         if _travels(box, active):
-            source = _end(load(box + at.BOX_FROM), load(box + at.BOX_FROM_OFFSET), wire, sources, arguments, results, offset)
-            target = _end(load(box + at.BOX_TO), load(box + at.BOX_TO_OFFSET), wire, sources, arguments, results, offset)
+            source = _end(
+                load(box + at.BOX_FROM), load(box + at.BOX_FROM_OFFSET), wire, sources, arguments, results, offset
+            )
+            target = _end(
+                load(box + at.BOX_TO), load(box + at.BOX_TO_OFFSET), wire, sources, arguments, results, offset
+            )
             copy_box(box, target, source)
             wire += load(box + at.BOX_BYTES)
         box += load(box + at.BOX_LENGTH)

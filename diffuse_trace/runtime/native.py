@@ -131,7 +131,11 @@ def _stamp() -> str:
     """
     folder = Path(__file__).parent
     parts = [path.read_bytes() for path in sorted(folder.glob("*.py")) if path.name in _SOURCES]
-    parts += [repr(jax_compat.frame_layout()).encode(), binding.get_host_cpu_name().encode(), platform.machine().encode()]
+    parts += [
+        repr(jax_compat.frame_layout()).encode(),
+        binding.get_host_cpu_name().encode(),
+        platform.machine().encode(),
+    ]
     return hashlib.blake2b(b"\0".join(parts), digest_size=6).hexdigest()
 
 

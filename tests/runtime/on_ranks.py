@@ -11,6 +11,7 @@ import math
 import os
 import sys
 import time
+from functools import partial
 
 faulthandler.dump_traceback_later(100, exit=True)
 
@@ -130,9 +131,7 @@ def strided_case():
     first = Box(0, a.size - 1, (7, 2), (-1, -35))  # a[::-1, 4, ::-1].T
     second = Box(1, 1, (2, 3), (12, 2))  # b[::2, 1::2]
     into = (Box(2, 0, (7, 2), (2, 1)), Box(3, 5, (2, 3), (-3, -1)))
-    spec = ExchangeSpec(
-        (Message(right, (first, second)),), (Message(left, into),), (), (8, 2, 8, 2), 8, "strided.py:1"
-    )
+    spec = ExchangeSpec((Message(right, (first, second)),), (Message(left, into),), (), (8, 2, 8, 2), 8, "strided.py:1")
     results = [jax.ShapeDtypeStruct((7, 2), np.int64), jax.ShapeDtypeStruct((6,), np.int16)]
     _, (c, d) = run(spec, sources=[a, b], results=results)
     x, y = a + 1000 * (left - RANK), b + np.int16(100 * (left - RANK))
@@ -218,10 +217,10 @@ def operands(kind, n=37):
     return found
 
 
-def sum_exactly(kind):
-    """Sums of small integers have no rounding, so that every order gives the same."""
-    dtype = np.dtype(kind)
-    return [np.arange(5).astype(dtype) + dtype.type(r % 2) for r in ALL]
+def reduce_and_scan(op, order, array, token):
+    total, token = T.allreduce(array, op, ALL, 24, "reduce.py:24", token)
+    before, token = T.exscan(array, op, order, 25, "reduce.py:25", token)
+    return total, before
 
 
 def reductions():
@@ -238,16 +237,17 @@ def reductions():
         expected = arrays[0]
         for array in arrays[1:]:
             expected = UFUNCS[op](expected, array)
-        got = reduce(arrays[RANK], op)
+        # A scan on ranks in another order, which starts at the last one, in the same function.
+        order = ALL[::-1]
+        both = jax.jit(partial(reduce_and_scan, op, order))
+        (got, before), (again, _) = (both(jnp.array(arrays[RANK]), token()) for _ in range(2))
+        T.check()
+        assert got.dtype == before.dtype == expected.dtype
+        assert np.asarray(got).tobytes() == np.asarray(again).tobytes()
         exact = np.dtype(kind).kind in "bui" or op in ("min", "max")
         tolerance = 0 if exact else {"e": 2e-2, "f": 1e-5, "F": 1e-4}.get(np.dtype(kind).char, 1e-12)
         np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance, err_msg=f"{kind} {op}")
-        identical(got)
-        again = reduce(arrays[RANK], op)
-        assert got.tobytes() == again.tobytes()
-        # A scan on ranks in another order: it starts at the last one.
-        order = ALL[::-1]
-        before = reduce(arrays[RANK], op, order, scan=True)
+        identical(np.asarray(got))
         place = order.index(RANK)
         if place == 0:
             wanted = np.full(37, mpi_ffi.identity(op, np.dtype(kind)))
@@ -297,7 +297,9 @@ def extremes():
     np.testing.assert_allclose(reduce(large, "sum"), whole, rtol=1e-14)
     # In a compiled loop, on values that change.
     loop = jax.jit(
-        lambda x, k: jax.lax.fori_loop(0, 50, lambda i, s: T.allreduce(s[0] + 1, "max", ALL, 22, "loop.py:1", s[1]), (x, k))
+        lambda x, k: jax.lax.fori_loop(
+            0, 50, lambda i, s: T.allreduce(s[0] + 1, "max", ALL, 22, "loop.py:1", s[1]), (x, k)
+        )
     )
     assert float(loop(jnp.asarray(float(RANK)), token())[0]) == SIZE - 1 + 50
     T.check()
@@ -366,17 +368,24 @@ def mismatches():
     works_again()
     ones = np.ones(3)
     expect(
-        RankMismatchError, lambda: reduce(ones, "sum", digest=55) if odd else ring(56, "even.py:2"), "reduce.py:55", "even.py:2"
+        RankMismatchError,
+        lambda: reduce(ones, "sum", digest=55) if odd else ring(56, "even.py:2"),
+        "reduce.py:55",
+        "even.py:2",
     )
     works_again()
     expect(RankMismatchError, lambda: reduce(ones, "sum", digest=57 + odd), "reduce.py:57", "reduce.py:58")
     works_again()
     expect(
-        RankMismatchError, lambda: agree.agree(W, 59, "gather.py:1") if odd else ring(60, "even.py:3"), "gather.py:1", "even.py:3"
+        RankMismatchError,
+        lambda: agree.agree(W, 59, "gather.py:1") if odd else ring(60, "even.py:3"),
+        "gather.py:1",
+        "even.py:3",
     )
     works_again()
     expect(RankMismatchError, lambda: agree.agree(W, 61 + odd, here()), *lines)
     works_again()
+
     # What comes after a failure in one executable does nothing.
     def both(a, k):
         a, k = T.allreduce(a, "sum", ALL, 63 + odd, here(), k)
@@ -459,7 +468,9 @@ def thread_raises():
 def speed():
     n = 20_000
     loop = jax.jit(
-        lambda x, k: jax.lax.fori_loop(0, n, lambda i, s: T.allreduce(s[0] * 0.5, "sum", ALL, 7, "a.py:1", s[1]), (x, k))
+        lambda x, k: jax.lax.fori_loop(
+            0, n, lambda i, s: T.allreduce(s[0] * 0.5, "sum", ALL, 7, "a.py:1", s[1]), (x, k)
+        )
     )
     right, left = (RANK + 1) % SIZE, (RANK - 1) % SIZE
     peers = sorted({right, left} - {RANK})
