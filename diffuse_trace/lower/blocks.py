@@ -116,10 +116,13 @@ def image(view: View, region: Region) -> list[tuple[int, int, int]]:
     return result
 
 
-def write(old: Piece | None, value: Any, access: Access, region: Region, own: Region, layout: Layout) -> Piece:
+def write(
+    old: Piece | None, value: Any, access: Access, region: Region, own: Region | None, layout: Layout
+) -> Piece:
     """The store after ``value``, computed over ``region`` of the domain, has been written at the ``own`` points.
 
-    ``old`` is what was there, None where nothing of it is kept.  Ghosts are not kept.
+    ``old`` is what was there, None where nothing of it is kept; ``own`` is None on a rank that has none of the points.
+    Ghosts are not kept.
     """
     view = access.view
     if old is None and all(step == 1 for _, _, step in image(view, region)):
@@ -130,9 +133,9 @@ def write(old: Piece | None, value: Any, access: Access, region: Region, own: Re
         base = jnp.zeros(shape_of(buffer), access.store.dtype)
     else:
         base = fit(old, buffer)
-    target = image(view, own)
-    if any(low >= high for low, high, _ in target):
+    if own is None or any(low >= high for low, high in own):
         return Piece(base, buffer)
+    target = image(view, own)
     value = in_store_order(spread(value, region), view)
     if region == own and all(step == 1 for _, _, step in target):
         starts = [low - b for (low, _, _), (b, _) in zip(target, buffer, strict=True)]

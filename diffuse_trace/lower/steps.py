@@ -25,6 +25,7 @@ from .blocks import Piece, fit, read, write
 from .exchange import Messages, add_halo, add_move
 from .geometry import Geometry, Layout, Region, domain_of, shape_of
 from .kernels import Context, kernel
+from .kernels.reduce import identity
 from .transport import ExchangeSpec, Transport
 
 #: A temporary of this cost (in additions, roughly) is stored rather than computed again in another loop.
@@ -151,6 +152,7 @@ class Compute(Step):
         own = self.geometry.block(task, placed.partition)
         generator = kernel(task.op)
         region = own if exact or generator.exact else self.geometry.region(task, placed.partition)
+        holder = placed.partition.holds(placed.partition.coordinates(self.geometry.rank))
         if task.reduces and any(low >= high for low, high in own):
             region = own = self._identity(task, layout)
         inputs = []
@@ -166,13 +168,16 @@ class Compute(Step):
         with jax.named_scope(task.op):
             value = generator.generate(Context(task, region, own, jnp), *inputs)
         value = jnp.asarray(value).astype(task.output.store.dtype)
+        if task.reduces and not task.shape and not holder:
+            # A domain without axes has no empty block: the rank that does not have its point says so here.
+            value = jnp.full_like(value, identity(str(task.output.reduction), value.dtype))
         previous = plan.versions.all[placed.write].previous
         old = None if previous is None else pieces[Key(previous)]
         if task.reduces:
             # Only own points take part, so the result has those along the axes that are kept.
             kept = {a.source for a in task.output.view.axes}
             region = own = tuple(r if d in kept else (0, 1) for d, r in enumerate(own))
-        return write(old, value, task.output, region, own, layout)
+        return write(old, value, task.output, region, own if holder or task.reduces else None, layout)
 
     @staticmethod
     def _identity(task: IndexTask, layout: Layout) -> Region:

@@ -8,6 +8,8 @@ from . import packing as at
 from .native import copy, load, load8, load16, load32, store, store8, store16, store32
 from .wire import WORD
 
+_STRIP = 8  # elements of a line that are copied before the next line is begun
+
 
 @njit
 def _copy_line(target, source, unit, n, target_step, source_step):
@@ -33,6 +35,24 @@ def _copy_line(target, source, unit, n, target_step, source_step):
 
 
 @njit
+def _copy_plane(target, source, unit, n, target_step, source_step, lines, target_skip, source_skip):
+    """Copy lines side by side, a strip at a time: where they lie across the source, each of its cache lines is read
+    for several of them while it is at hand.
+    """
+    for start in range(0, n, _STRIP):
+        width = min(n - start, _STRIP)
+        for i in range(lines):
+            _copy_line(
+                target + start * target_step + i * target_skip,
+                source + start * source_step + i * source_skip,
+                unit,
+                width,
+                target_step,
+                source_step,
+            )
+
+
+@njit
 def copy_box(box, target, source):
     """Copy units of contiguous bytes along axes that have a step on either side."""
     unit, dims = load(box + at.BOX_UNIT), load(box + at.BOX_DIMS)
@@ -44,11 +64,19 @@ def copy_box(box, target, source):
     target_steps = source_steps + dims * WORD
     counts = target_steps + dims * WORD
     last = (dims - 1) * WORD
-    for d in range(0, last, WORD):
+    n, target_step, source_step = load(shape + last), load(target_steps + last), load(source_steps + last)
+    planes = dims > 1 and abs(load(source_steps + last - WORD)) < abs(source_step)
+    outer = last - 2 * WORD if planes else last - WORD
+    for d in range(0, outer + WORD, WORD):
         store(counts + d, 0)
     while True:
-        _copy_line(target, source, unit, load(shape + last), load(target_steps + last), load(source_steps + last))
-        d = last - WORD
+        if planes:
+            side = last - WORD
+            lines, target_skip, source_skip = load(shape + side), load(target_steps + side), load(source_steps + side)
+            _copy_plane(target, source, unit, n, target_step, source_step, lines, target_skip, source_skip)
+        else:
+            _copy_line(target, source, unit, n, target_step, source_step)
+        d = outer
         while d >= 0:
             count = load(counts + d) + 1
             source += load(source_steps + d)
@@ -89,7 +117,8 @@ def data(buffers, n, offset):
 
 
 @njit
-def _end(number, place, wire, sources, arguments, results, offset):
+def _end(end, wire, sources, arguments, results, offset):
+    number, place = load(end), load(end + WORD)
     if number == at.WIRE:
         return wire
     # What is updated in place is an argument and a result; both have one address.
@@ -101,12 +130,8 @@ def move_boxes(box, n, wire, active, sources, arguments, results, offset):
     """Copy n boxes; on the wire they stand one behind the other from an address on."""
     for _ in range(n):
         if _travels(box, active):
-            source = _end(
-                load(box + at.BOX_FROM), load(box + at.BOX_FROM_OFFSET), wire, sources, arguments, results, offset
-            )
-            target = _end(
-                load(box + at.BOX_TO), load(box + at.BOX_TO_OFFSET), wire, sources, arguments, results, offset
-            )
+            source = _end(box + at.BOX_FROM, wire, sources, arguments, results, offset)
+            target = _end(box + at.BOX_TO, wire, sources, arguments, results, offset)
             copy_box(box, target, source)
             wire += load(box + at.BOX_BYTES)
         box += load(box + at.BOX_LENGTH)

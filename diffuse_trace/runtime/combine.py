@@ -76,7 +76,7 @@ def _complexes(kind: Any) -> Callable[..., int]:
 def _truths(kind: Any) -> Callable[..., int]:
     def combine(operator, left, right, out, n):
         a, b, c = carray(pointer(left), n, kind), carray(pointer(right), n, kind), carray(pointer(out), n, kind)
-        if operator == _SUM or operator == _MAX:
+        if operator in (_SUM, _MAX):
             for i in range(n):
                 c[i] = a[i] | b[i]
         else:

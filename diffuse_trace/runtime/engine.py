@@ -65,10 +65,9 @@ class Engine:
         self._requests = 0
         self.reserve([0], [0])
         self._begin_epoch()
-        self.configure()
 
     def configure(self) -> None:
-        """Take over the settings ``timeout`` and ``yield``."""
+        """Take over the settings ``timeout`` and ``yield``, and `CHUNK`."""
         give_way = config.get("yield")
         crowded = give_way == "1" or (give_way == "auto" and self.world.crowded)
         self._set(at.SPIN, 0 if crowded else _NEVER if give_way == "0" else _SPIN)
@@ -76,7 +75,8 @@ class Engine:
         self._set(at.CHUNK, CHUNK)
 
     def reserve(self, sends: Sequence[int], receives: Sequence[int]) -> None:
-        """Make room for messages that carry these numbers of bytes."""
+        """Make room for messages that carry these numbers of bytes, with the settings of now."""
+        self.configure()
         # Header and payload may be requests of their own.
         pieces = sum(1 - (-size // CHUNK) for size in (*sends, *receives))
         if pieces > self._requests:
@@ -120,7 +120,7 @@ class Engine:
     def _error(
         self, kind: int, code: int, peers: list[int], own: np.ndarray, told: np.ndarray, met: np.ndarray
     ) -> Exception:
-        """``own`` is the header of what runs here, ``told`` that of the rank that found the failure, ``met`` what it met."""
+        """``own`` is the header of what runs here; the rank that wrote ``told`` found the failure, and met ``met``."""
         here, there = wire.text_of(own), wire.text_of(met)
         finder, text = wire.rank_of(told), wire.text_of(told)
         if kind == wire.MISMATCH:
@@ -136,8 +136,8 @@ class Engine:
             return CommunicationError(f"rank {finder} {why} in {text}; rank {self.world.rank} runs {here}")
         if kind == wire.TIMEOUT:
             return CommunicationError(
-                f"{here}: rank {self.world.rank} has waited {config.get('timeout'):g} s for {_ranks(peers)}; if nothing "
-                f"is wrong with it, let ranks wait longer with DIFFUSE_TIMEOUT"
+                f"{here}: rank {self.world.rank} has waited {config.get('timeout'):g} s for {_ranks(peers)}; "
+                f"if nothing is wrong there, let ranks wait longer with DIFFUSE_TIMEOUT"
             )
         from mpi4py import MPI
 

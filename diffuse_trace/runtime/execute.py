@@ -136,7 +136,7 @@ def local(store: LogicalStore, data: Data, view: View) -> tuple[np.ndarray, tupl
     coordinates = partition.coordinates(rank)
     region = partition.block(view.shape, coordinates)
     held = layout(store.shape, data.partition, data.margin, rank)
-    if any(low >= high for low, high in region):
+    if not partition.holds(coordinates) or any(low >= high for low, high in region):
         return np.zeros([high - low for low, high in region], store.dtype), region
     axes = tuple(
         type(a)(a.source, a.offset + (0 if a.source is None else a.step * region[a.source][0]) - low, a.step)
@@ -169,7 +169,10 @@ def gather(store: LogicalStore, data: Data, view: View, where: str) -> np.ndarra
     agree.agree(world(), _digest(f"gather {store.shape} {view}"), where)
     result = np.empty(view.shape, store.dtype)
     for rank, part in enumerate(agree.allgather_blocks(world(), block)):
-        region = partition.block(view.shape, partition.coordinates(rank))
+        coordinates = partition.coordinates(rank)
+        if not partition.holds(coordinates):
+            continue
+        region = partition.block(view.shape, coordinates)
         result[tuple(slice(low, high) for low, high in region)] = part
     return result
 

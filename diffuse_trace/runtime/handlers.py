@@ -161,7 +161,7 @@ def _allreduce(t, spec, total):
 
 
 def exscan(frame):
-    """Operands: an array, the operator's identity, the token.  Results: the scan, in the identity's place, the token."""
+    """Operands: an array, the operator's identity, the token.  Results: the scan, over the identity, and the token."""
     if not _answered(frame):
         arguments = load(frame + _ARGUMENTS)
         before = data(load(frame + _RESULTS), 0, _DATA)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import jax
@@ -109,18 +110,13 @@ class MpiTransport:
     """
 
     def __init__(self, world: ranks.World) -> None:
-        from . import handlers
         from .engine import engine
-        from .native import compiled
 
+        _register_handlers()
         self.rank, self.size = world.rank, world.size
         self._engine = engine(world)
         self.check = self._engine.check
-        self._kept: list[Any] = []  # descriptions that executables hold the addresses of
-        for function in (handlers.exchange, handlers.allreduce, handlers.exscan):
-            handler = compiled(function, 1)
-            jax_compat.register(_PREFIX + function.__name__, handler.address)
-            self._kept.append(handler)
+        self._kept: list[np.ndarray] = []  # descriptions that executables hold the addresses of
 
     def exchange(
         self,
@@ -193,6 +189,20 @@ class MpiTransport:
         self._kept.append(spec)
         attributes = {"spec": np.int64(spec.ctypes.data), "table": np.int64(self._engine.table)}
         return jax_compat.call(_PREFIX + name, outputs, arguments, aliases, **attributes)
+
+
+@cache
+def _register_handlers() -> list[Any]:
+    """Compile the handlers and make them known to XLA, once; the result owns their code."""
+    from . import handlers
+    from .native import compiled
+
+    made = []
+    for function in (handlers.exchange, handlers.allreduce, handlers.exscan):
+        handler = compiled(function, 1)
+        jax_compat.register(_PREFIX + function.__name__, handler.address)
+        made.append(handler)
+    return made
 
 
 def _aval(array: Any) -> jax.ShapeDtypeStruct:

@@ -96,7 +96,8 @@ def _filled(box: Box) -> bool:
 
 def _wire_box(box: Box, itemsize: int, sending: bool) -> list[int]:
     steps = [s * itemsize for s in box.strides]
-    packed, step = [], itemsize
+    packed: list[int] = []
+    step = itemsize
     for extent in reversed(box.shape):
         packed.insert(0, step)
         step *= extent
@@ -107,9 +108,9 @@ def _wire_box(box: Box, itemsize: int, sending: bool) -> list[int]:
 
 
 def _copy_box(source: Box, target: Box, itemsize: int) -> list[int]:
-    steps = [[s * itemsize for s in box.strides] for box in (source, target)]
-    ends = [(box.buffer, box.offset * itemsize) for box in (source, target)]
-    return _box(max(source.flag, target.flag), *ends, itemsize, source.shape, *steps)
+    first, second = ([s * itemsize for s in box.strides] for box in (source, target))
+    here, there = ((box.buffer, box.offset * itemsize) for box in (source, target))
+    return _box(max(source.flag, target.flag), here, there, itemsize, source.shape, first, second)
 
 
 def _box(

@@ -108,9 +108,9 @@ def _find() -> World:
     if launched and launched != size:
         library = " ".join([MPI.get_vendor()[0], *map(str, MPI.get_vendor()[1][:1])])
         raise LaunchError(
-            f"{_launcher()} started {launched} ranks, but mpi4py has loaded {library}, for which this process is one of "
-            f"{size}: the launcher and the library must belong to one MPI. Start with `diffuse run -n {launched}`, which "
-            f"finds the mpiexec of the library, or with that mpiexec, or install mpi4py for the other MPI"
+            f"{_launcher()} started {launched} ranks, but mpi4py has loaded {library}, for which this process is one "
+            f"of {size}: the launcher and the library must belong to one MPI. Start with `diffuse run -n {launched}`, "
+            f"which finds the mpiexec of the library, or with that mpiexec, or install mpi4py for the other MPI"
         )
     if size == 1:
         return World()

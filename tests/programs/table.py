@@ -492,3 +492,19 @@ def scalars_and_trees(np, jit):
 
     state = {"a": np.arange(6.0), "b": np.ones((2, 3))}
     return f(state, 2), f(state, 3), f(state, 0.5), state
+
+
+@program
+def single_elements(np, jit):
+    @jit
+    def f(u, k):
+        s = u[3] * k
+        u[7] = s + u[0]
+        u[-1] = 5
+        u[2] += 1
+        return s, u[3].sum(), u[9:].max(), u[6].min()
+
+    u = np.arange(11.0)
+    v = np.asarray(noise(4, 5))
+    v[2, 3] = v[0, 0] * 2
+    return f(u, 2.0), f(u, 3.0), u, v, float(v[1, 1]), float(u[7])

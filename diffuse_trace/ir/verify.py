@@ -1,0 +1,103 @@
+"""Checks of a program: what every pass may rely on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ..errors import ProgramError
+from .partition import Pinned, Split
+from .program import Program
+from .task import Operand, Privilege
+
+
+def stores_are_declared_once(program: Program) -> None:
+    """A store has one shape and dtype wherever it is named."""
+    declared = dict(program.stores())
+    for store, _ in program.inputs:
+        if declared.setdefault(store.id, store) != store:
+            raise ProgramError(f"input %{store.id} is declared as {store} and as {declared[store.id]}")
+
+
+def reads_have_data(program: Program) -> None:
+    """A task reads only what is an input or has been written, at least in part, before."""
+    known = {store.id for store, _ in program.inputs}
+    for task in program.tasks:
+        for access in task.reads():
+            if access.store.id not in known:
+                raise ProgramError(f"{task.op} reads %{access.store.id}, which nothing has written ({task.line})")
+        known.add(task.output.store.id)
+
+
+def operands_exist(program: Program) -> None:
+    """Scalars are among the program's operands."""
+    for task in program.tasks:
+        for i in task.inputs:
+            if isinstance(i, Operand) and not 0 <= i.index < len(program.operands):
+                raise ProgramError(f"{task.op} uses operand {i.index} of {len(program.operands)} ({task.line})")
+
+
+def inputs_only_read(program: Program) -> None:
+    """The accesses of a task's inputs have the privilege READ; what is changed is its output."""
+    for task in program.tasks:
+        for access in task.reads():
+            if access.privilege is not Privilege.READ:
+                raise ProgramError(f"{task.op} reads %{access.store.id} with {access.privilege.value} ({task.line})")
+
+
+def live_stores_exist(program: Program) -> None:
+    """What lives on is an input or is written."""
+    known = {store.id for store, _ in program.inputs} | {t.output.store.id for t in program.tasks}
+    lost = sorted(program.live - known)
+    if lost:
+        raise ProgramError(f"stores {lost} are live, but nothing writes them")
+
+
+def partitions_fit(program: Program) -> None:
+    """Partitions cut axes that their stores have, all over the same number of ranks."""
+    ranks = None
+    for store, partition in program.inputs:
+        for d in partition.dims:
+            if isinstance(d, Split) and not 0 <= d.axis < len(store.shape):
+                raise ProgramError(f"%{store.id} of {len(store.shape)} axes is cut along axis {d.axis}")
+            if isinstance(d, Pinned) and not 0 <= d.index < d.extent:
+                raise ProgramError(f"%{store.id} is pinned to index {d.index} of {d.extent}")
+        if partition.dims:
+            count = math.prod(partition.grid)
+            if ranks not in (None, count):
+                raise ProgramError(f"%{store.id} lies over {count} ranks, another input over {ranks}")
+            ranks = count
+
+
+def reductions_are_whole(program: Program) -> None:
+    """A task that reduces replaces all elements of its output."""
+    for task in program.tasks:
+        out = task.output
+        if task.reduces and any(
+            a.source is None or (a.offset, a.step) != (0, 1) or out.view.shape[a.source] != n
+            for a, n in zip(out.view.axes, out.store.shape, strict=True)
+        ):
+            raise ProgramError(f"{task.op} reduces into a part of %{out.store.id} ({task.line})")
+
+
+CHECKS: tuple[Callable[[Program], None], ...] = (
+    stores_are_declared_once,
+    reads_have_data,
+    operands_exist,
+    inputs_only_read,
+    live_stores_exist,
+    partitions_fit,
+    reductions_are_whole,
+)
+
+
+def verify(program: Program) -> None:
+    """Run all checks.  Raises `ProgramError` that names the check."""
+    for check in CHECKS:
+        try:
+            check(program)
+        except ProgramError as error:
+            raise ProgramError(f"{check.__name__}: {error}") from None
+
+
+__all__ = ["CHECKS", "verify"]
