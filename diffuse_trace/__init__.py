@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "config", "explain", "jit", "numpy", "profile", "rank", "ranks"]
+__all__ = ["__version__", "config", "explain", "jit", "profile", "rank", "ranks"]
 
 if TYPE_CHECKING:
-    from . import config, numpy
+    from . import config
     from .explain import explain
     from .profile import profile
     from .tracer import jit

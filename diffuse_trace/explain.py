@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import config, tracer
@@ -45,3 +45,29 @@ def render(name: str, program: Program, ranks: int | None = None) -> Explanation
     planned = plan(program, count, mode=config.get("fuse"), grid=grid, max_halo=config.get("max_halo"))
     title = f"{name}: {len(program.tasks)} tasks on {count} rank{'s'[: count > 1]}"
     return Explanation(f"{title}\n\n{explain_plan(planned, count)}")
+
+
+@dataclass
+class Request:
+    """A function to explain when it is first called, as `diffuse explain` asks; ``seen`` are the functions called."""
+
+    name: str
+    ranks: int | None = None
+    seen: list[str] = field(default_factory=list)
+    met: bool = False
+
+    def called(self, function: tracer.Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Print the explanation and end the program, if it is the function that was asked for."""
+        if function.name not in self.seen:
+            self.seen.append(function.name)
+        if self.name in (function.name, function.name.split(".<locals>.")[-1]):
+            self.met = True
+            print(render(function.name, function.program(*args, **kwargs), self.ranks))
+            raise SystemExit(0)
+
+
+def request_explanation(name: str, ranks: int | None = None) -> Request:
+    """Explain the function called ``name`` at its first call, and end the program there."""
+    request = Request(name, ranks)
+    tracer.on_call = request.called
+    return request

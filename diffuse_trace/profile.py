@@ -1,7 +1,8 @@
-"""Profiling: what was fused, exchanged and spent, plan by plan, as a table."""
+"""Profiling: what was fused, exchanged and spent, plan by plan, as tables."""
 
 from __future__ import annotations
 
+import atexit
 import math
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from . import config, recording
+from .fuse.explain import size
+from .fuse.memo import FIRST
 from .fuse.memory import exchange_bytes, temporary_bytes
 from .fuse.plan import Plan
 from .lower.steps import Compute
@@ -20,49 +23,36 @@ from .runtime.replay import Replay
 
 @dataclass
 class PlanProfile:
-    """The figures of one plan on this rank; times in seconds over all its calls but the first, which compiles."""
+    """The figures of one plan on this rank; seconds are over all its calls but the first, which compiles."""
 
     name: str
     plan: Plan
     replay: Replay
     hits: int = 0
     misses: int = 0
+    missed: str = ""  # why the plan was not known
     calls: int = 0
     seconds: dict[int, float] = field(default_factory=dict)  # segment -> time
 
-    @property
-    def compute(self) -> float:
-        """Seconds in groups."""
-        return sum(s for n, s in self.seconds.items() if not self.replay.executable.segments[n].communicates)
-
-    @property
-    def communication(self) -> float:
-        """Seconds in exchanges and allreduces, waiting included."""
-        return sum(s for n, s in self.seconds.items() if self.replay.executable.segments[n].communicates)
-
-    @property
-    def traffic(self) -> int:
-        """Bytes that the groups read and write in one call: each input and each result once."""
+    def traffic(self, segment: int) -> int:
+        """Bytes that a segment's groups read and write in one call: each input and each result once."""
         executable = self.replay.executable
-        shapes = {v.id: (v.store.dtype.itemsize, executable.geometry.of(v.store).shape) for v in self.plan.versions.all}
+        stores = {v.id: v.store for v in self.plan.versions.all}
+        temporaries = {v for g in self.plan.groups() for v in g.temporaries}
         total = 0
-        for segment in executable.segments:
-            for step in segment.steps:
-                if isinstance(step, Compute):
-                    results = [k for k in step.makes if k.version not in _temporaries(self.plan)]
-                    total += sum(math.prod(shapes[k.version][1]) * shapes[k.version][0] for k in (*step.uses, *results))
+        for step in executable.segments[segment].steps:
+            if isinstance(step, Compute):
+                for key in (*step.uses, *(k for k in step.makes if k.version not in temporaries)):
+                    store = stores[key.version]
+                    total += math.prod(executable.geometry.of(store).shape) * store.dtype.itemsize
         return total
 
 
-def _temporaries(plan: Plan) -> set[int]:
-    return {v for g in plan.groups() for v in g.temporaries}
-
-
 class Profile:
-    """Collects the plans that run within a ``with`` block, and prints a table at its end (on rank 0).
+    """Collects the plans that run within a ``with`` block, and prints tables at its end (on rank 0).
 
-    Within the block each group and each exchange is an executable of its own, so that it can be timed: the sum is a
-    little more than the plan takes without profiling.
+    Within the block each group and each exchange is an executable of its own, so that it can be timed: together they
+    take a little more than the plan does without profiling.
     """
 
     def __init__(self, *, show: bool = True) -> None:
@@ -85,75 +75,103 @@ class Profile:
         if kind is None:
             self.report()
 
-    def looked_up(self, replay: Replay, name: str, hit: bool) -> None:
+    def looked_up(self, replay: Replay, name: str, missed: str) -> None:
         """A plan was asked for."""
         known = self.plans.get(id(replay))
         if known is None:
             known = self.plans[id(replay)] = PlanProfile(name, replay.executable.plan, replay)
             replay.observer = self.ran
-        known.hits += hit
-        known.misses += not hit
+        known.hits += not missed
+        known.misses += bool(missed)
+        known.missed = known.missed or missed
 
     def ran(self, replay: Replay, segment: int, seconds: float) -> None:
         """A segment of a plan has run."""
-        known = self.plans[id(replay)]
-        known.calls += segment == 0
-        known.seconds[segment] = known.seconds.get(segment, 0.0) + seconds
+        known = self.plans.get(id(replay))
+        if known is not None:
+            known.calls += segment == 0
+            known.seconds[segment] = known.seconds.get(segment, 0.0) + seconds
 
     def report(self) -> None:
-        """Print the table on rank 0.  A collective: the imbalance compares all ranks."""
-        rows = [self._row(p) for p in self.plans.values()]
-        if world().rank or not self.show:
+        """Print the tables on rank 0.  A collective: the imbalance compares all ranks."""
+        plans = list(self.plans.values())
+        spent = [row for n, p in enumerate(plans, 1) for row in _spent(n, p)]
+        if world().rank or not self.show or not plans:
             return
+        from rich.box import SIMPLE_HEAD
         from rich.console import Console
         from rich.table import Table
 
-        table = Table(title=f"diffuse profile, {world().size} rank{'s'[: world().size > 1]}", title_justify="left")
-        for column in COLUMNS:
-            table.add_column(column, justify="left" if column == "plan" else "right", no_wrap=column != "plan")
-        for row in rows:
-            table.add_row(*row)
         console = Console()
         if not console.is_terminal:
-            console = Console(width=200)
-        console.print(table)
-
-    def _row(self, p: PlanProfile) -> list[str]:
-        calls = max(p.calls, 1)
-        busy = p.compute / calls
-        slowest, mean = _across_ranks(busy)
-        return [
-            p.name,
-            str(len(p.plan.program.tasks)),
-            str(len(p.plan.groups())),
-            f"{len(p.plan.temporaries())} ({_bytes(temporary_bytes(p.plan))})",
-            f"{len(p.plan.exchanges())} ({_bytes(sum(exchange_bytes(p.plan)))})",
-            str(len(p.plan.reductions())),
-            str(p.replay.calls),
-            f"{p.hits}/{p.misses}",
-            f"{p.replay.first_seconds * 1e3:.0f}",
-            f"{busy * 1e6:.0f}",
-            f"{p.communication / calls * 1e6:.0f}",
-            f"{p.traffic / busy / 1e9:.1f}" if busy else "-",
-            f"{slowest / mean:.2f}" if mean else "-",
-        ]
+            console = Console(width=110)
+        ranks = world().size
+        fused = Table(title=f"fused, on {ranks} rank{'s'[: ranks > 1]}", title_justify="left", box=SIMPLE_HEAD)
+        for n, column in enumerate(FUSED):
+            fused.add_column(column, justify="left" if n == 1 else "right", no_wrap=n != 1)
+        for number, p in enumerate(plans, 1):
+            fused.add_row(*_fused(number, p))
+        console.print(fused)
+        times = Table(title="spent, a call", title_justify="left", box=SIMPLE_HEAD)
+        for n, column in enumerate(SPENT):
+            times.add_column(column, justify="left" if n == 1 else "right", no_wrap=n != 1)
+        for row in spent:
+            times.add_row(*row)
+        console.print(times)
+        for number, p in enumerate(plans, 1):
+            if p.missed not in ("", "new", FIRST):
+                console.print(f"plan {number} was new: {p.missed}", soft_wrap=True, highlight=False)
 
 
-COLUMNS = (
-    "plan",
-    "tasks",
-    "groups",
-    "temporaries (saved)",
-    "exchanges (a rank)",
-    "allreduces",
-    "calls",
-    "hits/misses",
-    "compile ms",
-    "compute us",
-    "communicate us",
-    "GB/s a rank",
-    "imbalance",
-)
+FUSED = ("", "plan", "tasks", "groups", "temporaries", "saved", "exchanges", "a rank", "allreduces")
+SPENT = ("", "part", "calls", "hits/misses", "compile ms", "us", "GB/s", "imbalance")
+
+
+def _fused(number: int, p: PlanProfile) -> list[str]:
+    plan = p.plan
+    counts = len(plan.program.tasks), len(plan.groups()), len(plan.temporaries())
+    return [
+        str(number),
+        p.name,
+        *map(str, counts),
+        size(temporary_bytes(plan)),
+        str(len(plan.exchanges())),
+        size(sum(exchange_bytes(plan))),
+        str(len(plan.reductions())),
+    ]
+
+
+def _spent(number: int, p: PlanProfile) -> list[list[str]]:
+    """A row for the plan, and one for each group, exchange and allreduce."""
+    segments = p.replay.executable.segments
+    calls = max(p.calls, 1)
+    names: dict[str, int] = {}
+    parts = []
+    for n, segment in enumerate(segments):
+        seconds = p.seconds.get(n, 0.0) / calls
+        kind = segment.name if segment.communicates else "group"
+        names[kind] = names.get(kind, 0) + 1
+        parts.append(["", f"  {kind} {names[kind]}", "", "", "", *_speed(seconds, p.traffic(n))])
+    total = sum(p.seconds.values()) / calls
+    head = [
+        str(number),
+        p.name,
+        str(p.replay.calls),
+        f"{p.hits}/{p.misses}",
+        f"{p.replay.first_seconds * 1e3:.0f}",
+        *_speed(total, sum(p.traffic(n) for n in range(len(segments)))),
+    ]
+    return [head, *parts] if len(parts) > 1 else [head]
+
+
+def _speed(seconds: float, traffic: int) -> list[str]:
+    """Microseconds, GB/s of a rank, and the time of the slowest rank relative to the mean."""
+    slowest, mean = _across_ranks(seconds)
+    return [
+        f"{seconds * 1e6:.0f}" if seconds else "-",
+        f"{traffic / seconds / 1e9:.1f}" if seconds and traffic else "-",
+        f"{slowest / mean:.2f}" if mean else "-",
+    ]
 
 
 def _across_ranks(value: float) -> tuple[float, float]:
@@ -163,17 +181,24 @@ def _across_ranks(value: float) -> tuple[float, float]:
     return float(values.max()), float(values.mean())
 
 
-def _bytes(n: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if n < 1000:
-            return f"{n:.0f} {unit}"
-        n /= 1000
-    return f"{n:.1f} GB"
-
-
 def profile(*, show: bool = True) -> Profile:
-    """Profile what runs within the block: ``with diffuse.profile(): ...`` prints a table when it ends.
+    """Profile what runs within the block: ``with diffuse.profile(): ...`` prints tables when it ends.
 
     With ``show=False`` nothing is printed; ``plans`` of the object holds the figures.
     """
     return Profile(show=show)
+
+
+def profile_everything() -> None:
+    """Profile from here to the end of the program, as ``DIFFUSE_PROFILE=1`` and ``diffuse run --profile`` ask."""
+    world()  # so that this report comes before the ranks part, at the end
+    whole = Profile()
+    execute.watchers.append(whole)
+
+    def finish() -> None:
+        if whole in execute.watchers:
+            recording.flush()
+            execute.watchers.remove(whole)
+            whole.report()
+
+    atexit.register(finish)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar, overload
 
 import jax.tree_util as tree
@@ -17,6 +16,9 @@ from .ir import Program
 from .recording import Array, Window
 from .runtime.stores import Data
 from .traces import LONGEST, Result, Static, Trace, describe, is_operand, loops
+
+#: Told of each call of a jitted function before it runs (`diffuse explain`).
+on_call: Callable[[Jitted, tuple[Any, ...], dict[str, Any]], None] | None = None
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -70,8 +72,8 @@ class Jitted:
             return self.function(*args, **kwargs)
         leaves, treedef = self._flatten(args, kwargs)
         recording.flush()
-        if _request is not None:
-            _request.called(self, args, kwargs)
+        if on_call is not None:
+            on_call(self, args, kwargs)
         for n, trace in enumerate(self.traces):
             if trace.matches(treedef, leaves):
                 if n:
@@ -155,41 +157,6 @@ class Jitted:
         program = window.program(len(window.tasks))
         del out
         return program
-
-
-@dataclass
-class Request:
-    """A function to explain when it is first called, as `diffuse explain` asks; ``seen`` are the functions called."""
-
-    name: str
-    ranks: int | None = None
-    seen: list[str] = field(default_factory=list)
-    met: bool = False
-
-    def called(self, function: Jitted, args: Any, kwargs: Any) -> None:
-        """Print the explanation and end the program, if it is the function that was asked for."""
-        self.seen.append(function.name)
-        if function.name.split(".<locals>.")[-1] == self.name or function.name == self.name:
-            from .explain import render
-
-            self.met = True
-            print(render(function.name, function.program(*args, **kwargs), self.ranks))
-            raise SystemExit(0)
-
-
-_request: Request | None = None
-
-
-def request_explanation(name: str, ranks: int | None = None) -> Request:
-    """Explain the function called ``name`` at its first call, and end the program there."""
-    global _request
-    _request = Request(name, ranks)
-    return _request
-
-
-def explanation_seen() -> bool:
-    """Whether the function that `request_explanation` named has been called and explained."""
-    return _request is not None and _request.met
 
 
 def _compile_and_run(

@@ -41,7 +41,7 @@ def add_parser(commands: Any) -> None:
 
 
 def explain(options: argparse.Namespace) -> int:
-    """Run the script until the function is called; the tracer prints its plan and ends the script.
+    """Run the script until the function is called; its wrapper prints its plan and ends the script.
 
     Raises:
         LaunchError: the target does not name a script and a function.
@@ -52,9 +52,9 @@ def explain(options: argparse.Namespace) -> int:
     if not Path(script).is_file():
         raise LaunchError(f"there is no script {script!r}")
     arguments = options.arguments[1:] if options.arguments[:1] == ["--"] else options.arguments
-    from .. import tracer  # brings JAX: not for the other commands
+    from .. import explain  # brings JAX: not for the other commands
 
-    request = tracer.request_explanation(name, ranks=options.ranks)
+    request = explain.request_explanation(name, ranks=options.ranks)
     failed = False
     try:
         run_target([script, *arguments])
@@ -65,8 +65,8 @@ def explain(options: argparse.Namespace) -> int:
     except Exception as error:
         failed = True
         traceback.print_exception(error.with_traceback(user_traceback(error)))
-    # Asked after the run, however that ended: the script may have caught the SystemExit of the tracer.
-    if tracer.explanation_seen():
+    # Asked after the run, however that ended: the script may have caught the SystemExit.
+    if request.met:
         return 0
     seen = dict.fromkeys(request.seen)  # once each, in the order of the first call
     ending = "failed before it called" if failed else "ended without a call of"

@@ -168,10 +168,9 @@ def _steps(
     used_in: dict[int, set[int]] = {}
     for g, draft in enumerate(drafts):
         for t in draft.tasks:
-            sources = [*t.reads, versions.all[t.write].previous]
-            for version in sources:
-                if version is not None and version >= 0:
-                    used_in.setdefault(version, set()).add(g)
+            for used in (*t.reads, versions.all[t.write].previous):
+                if used is not None and used >= 0:
+                    used_in.setdefault(used, set()).add(g)
 
     steps: list[Step] = []
     for phase in sorted({d.phase for d in drafts}):

@@ -34,8 +34,8 @@ def versions_are_made_before_they_are_used(plan: Plan) -> None:
                 if t.version not in ready:
                     raise ProgramError(f"version {t.version} is sent before it is made")
         else:
-            for t in step.tasks:
-                placed = plan.placed[t]
+            for task in step.tasks:
+                placed = plan.placed[task]
                 previous = plan.versions.all[placed.write].previous
                 for v in (*placed.reads, previous):
                     if v is not None and v >= 0 and v not in ready:
@@ -57,8 +57,8 @@ def needs_are_met(plan: Plan) -> None:
                 else:
                     moves.add((t.version, t.view, t.partition))
         elif isinstance(step, Group):
-            for t in step.tasks:
-                placed = plan.placed[t]
+            for task in step.tasks:
+                placed = plan.placed[task]
                 for access, version, need in zip(placed.task.inputs, placed.reads, placed.needs, strict=True):
                     met = isinstance(need, Local)
                     if isinstance(need, Halo):

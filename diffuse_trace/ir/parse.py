@@ -257,7 +257,7 @@ def _view(
     # Without names the domain's axes follow each other; broadcast axes before the first are not written.
     written = sum(e[0] != "fixed" for e in entries)
     following = len(shape) - written
-    axes = []
+    axes: list[Axis] = []
     for kind, source, start, stop, step in entries:
         if kind == "new":
             following += 1

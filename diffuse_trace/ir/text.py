@@ -15,6 +15,7 @@ the program's order.
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
 
@@ -193,7 +194,7 @@ def loads(text: str) -> Program:
                     operands += line.separated(line.dtype)
                 case "live":
                     line.take()
-                    live |= set(line.separated(lambda line=line: line.reference("%")))
+                    live |= set(line.separated(functools.partial(line.reference, "%")))
                 case "store":
                     store = _read_store(line, stores, live)
                     if line.accept("input"):

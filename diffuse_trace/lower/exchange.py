@@ -61,7 +61,7 @@ def box_in(region: Region, view: View, buffer: Region, number: int, flag: int) -
 
 def directions(transfer: Transfer) -> list[tuple[int, ...]]:
     """The neighbours' directions whose elements the shifts reach: faces, and corners only where two axes shift."""
-    found = set()
+    found: set[tuple[int, ...]] = set()
     for shift in transfer.shifts:
         sides = [(0,) if s == 0 else (0, 1 if s > 0 else -1) for s in shift]
         found.update(itertools.product(*sides))

@@ -50,6 +50,7 @@ from numpy import (  # noqa: F401 - NumPy's types, constants and helpers are the
     unsignedinteger,
 )
 
+from .. import config as _config
 from ..errors import NotSupportedError as _NotSupportedError
 from . import linalg, random
 from .array import *  # noqa: F403
@@ -76,3 +77,9 @@ def __getattr__(name: str) -> _Any:
             f"numpy.{name} is not supported on distributed arrays{hint}; numpy.asarray(x) gathers an array on every rank"
         )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+
+
+if _config.get("profile"):
+    from ..profile import profile_everything as _profile_everything
+
+    _profile_everything()

@@ -8,7 +8,7 @@ from . import packing as at
 from .native import copy, load, load8, load16, load32, store, store8, store16, store32
 from .wire import WORD
 
-_STRIP = 8  # elements of a line that are copied before the next line is begun
+_STRIP = 16  # elements of a line that are copied before the next line is begun
 
 
 @njit

@@ -32,7 +32,7 @@ def configure() -> None:
     _keep_freed_memory()
     import jax
 
-    if started and not jax.config.jax_enable_x64:
+    if started and not jax.config.read("jax_enable_x64"):
         warnings.warn(
             "JAX was started before diffuse_trace, with 32-bit types; set jax_enable_x64 before its first use, "
             "since float64 arrays need it",

@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import config
 from ..fuse import plan as make_plan
+from ..fuse.memo import Memo, Origin
 from ..ir import Partition, Program, Spread, Store, View, canonical
 from ..ir.text import dumps
 from ..lower.blocks import Piece, fit
@@ -44,14 +45,17 @@ class Compiled:
         return self.replay.run(inputs, operands)
 
 
-_memo: dict[Any, Compiled] = {}
+#: Compiled programs are kept up to this number; each holds an executable.
+PLANS = 1024
+
+_memo: Memo[Compiled] = Memo(PLANS)
 
 
 class Watcher(Protocol):
     """Is told of every plan that is looked up (profiling)."""
 
-    def looked_up(self, replay: Replay, name: str, hit: bool) -> None:
-        """``name`` says where the program comes from, ``hit`` whether it was known."""
+    def looked_up(self, replay: Replay, name: str, missed: str) -> None:
+        """``name`` says where the program comes from, ``missed`` why it was not known; empty if it was."""
 
 
 watchers: list[Watcher] = []
@@ -83,13 +87,16 @@ def compile(program: Program, inputs: Mapping[int, Data], name: str = "") -> tup
     first = program.tasks[0].line
     key, number = program.key()
     margins = {number[s.id]: inputs[s.id].margin for s, _ in program.inputs}
-    key = (key, tuple(sorted(margins.items())), world().size, config.code_key())
-    compiled = _memo.get(key)
-    hit = compiled is not None
+    rest = tuple(sorted(margins.items())), world().size, config.code_key()
+    compiled = _memo.get((key, *rest))
+    reason = ""
     if compiled is None:
-        compiled = _memo[key] = _compile(program.canonical()[0], margins)
+        origin = Origin(program.canonical()[0], *rest)
+        reason = _memo.why(origin) if watchers else "new"
+        compiled = _compile(origin.program, margins)
+        _memo.put((key, *rest), origin, compiled)
     for watcher in watchers:
-        watcher.looked_up(compiled.replay, name or first, hit)
+        watcher.looked_up(compiled.replay, name or first, reason)
     return compiled, number
 
 
