@@ -9,11 +9,11 @@ __all__ = ["__version__", "config", "explain", "jit", "profile", "rank", "ranks"
 
 if TYPE_CHECKING:
     from . import config
-    from .explain import explain
-    from .profile import profile
+    from .explaining import explain
+    from .profiling import profile
     from .tracer import jit
 
-_HOMES = {"jit": "tracer", "explain": "explain", "profile": "profile", "config": "", "numpy": "", "errors": ""}
+_HOMES = {"jit": "tracer", "explain": "explaining", "profile": "profiling", "config": "", "numpy": "", "errors": ""}
 
 
 def rank() -> int:

@@ -52,9 +52,9 @@ def explain(options: argparse.Namespace) -> int:
     if not Path(script).is_file():
         raise LaunchError(f"there is no script {script!r}")
     arguments = options.arguments[1:] if options.arguments[:1] == ["--"] else options.arguments
-    from .. import explain  # brings JAX: not for the other commands
+    from .. import explaining  # brings JAX: not for the other commands
 
-    request = explain.request_explanation(name, ranks=options.ranks)
+    request = explaining.request_explanation(name, ranks=options.ranks)
     failed = False
     try:
         run_target([script, *arguments])

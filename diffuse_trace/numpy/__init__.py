@@ -80,6 +80,6 @@ def __getattr__(name: str) -> _Any:
 
 
 if _config.get("profile"):
-    from ..profile import profile_everything as _profile_everything
+    from ..profiling import profile_everything as _profile_everything
 
     _profile_everything()
