@@ -134,7 +134,10 @@ class Trace:
 
     def matches(self, treedef: Any, leaves: Sequence[Any]) -> bool:
         """Whether a call has this signature."""
-        if treedef != self.treedef or self.settings is not config.code_key() or not self.guards.hold():
+        settings = config.code_key()
+        if self.settings is not settings and self.settings != settings:
+            return False
+        if treedef != self.treedef or not self.guards.hold():
             return False
         stores = set()
         for known, leaf in zip(self.leaves, leaves, strict=True):

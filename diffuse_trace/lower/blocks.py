@@ -169,3 +169,21 @@ def _inside(target: list[tuple[int, int, int]], layout: Layout) -> Any | None:
         for condition in conditions:
             result = condition if result is None else result & condition
     return result
+
+
+def materialised(piece: Piece, zero: Any) -> Piece:
+    """The same piece, which XLA stores in memory instead of computing it anew at each place where it is read.
+
+    XLA removes `optimization_barrier` before it fuses.  A loop that may change an element, of ``zero`` trips (an int32 that XLA
+    does not know), keeps what is before it apart from what is after it, and costs about a microsecond.
+    """
+    if 0 in piece.array.shape or not piece.array.shape:
+        return piece
+
+    def change(state: tuple[Any, Any]) -> tuple[Any, Any]:
+        n, array = state
+        last = lax.slice(array, [m - 1 for m in array.shape], array.shape)
+        return n + 1, lax.dynamic_update_slice(array, last, [0] * array.ndim)
+
+    _, array = lax.while_loop(lambda state: state[0] < zero, change, (jnp.zeros((), jnp.int32), piece.array))
+    return Piece(array, piece.region)

@@ -20,8 +20,8 @@ from jax import lax
 from ..errors import ProgramError
 from ..fuse.communication import Move
 from ..fuse.plan import Exchange, Partial, Plan, Reduction, Transfer
-from ..ir import IndexTask, Operand, Partition, Split, View
-from .blocks import Piece, fit, read, write
+from ..ir import Access, IndexTask, Operand, Partition, Split, View
+from .blocks import Piece, fit, materialised, read, write
 from .exchange import Messages, add_halo, add_move
 from .geometry import Geometry, Layout, Region, domain_of, shape_of
 from .kernels import Context, kernel
@@ -89,7 +89,8 @@ class Compute(Step):
         self.uses = tuple(uses)
         self.makes = tuple(Key(version) for version in self.producer)
         self.roots = [v for v in self.producer if v not in temporaries]
-        self.roots += self._shared(temporaries)
+        self.stored = self._shared(temporaries)
+        self.roots += self.stored
         self.roots.sort(key=self.producer.__getitem__)
         self.name = "+".join(plan.task(t).op for t in self.tasks)
 
@@ -106,8 +107,16 @@ class Compute(Step):
         return Key(version)
 
     def _shared(self, temporaries: frozenset[int]) -> list[int]:
-        """Temporaries that several loops need and that cost more to compute than to store and load."""
+        """Temporaries that cost more to compute wherever they are needed than to store and load.
+
+        Several loops may need one, or one loop at several places (a stencil of a stencil).
+        """
         cost: dict[int, int] = {}
+        places: dict[int, set[object]] = {}
+        for t in self.tasks:
+            for access, version in zip(self.plan.task(t).inputs, self.plan.placed[t].reads, strict=True):
+                if isinstance(access, Access):
+                    places.setdefault(version, set()).add(access.view.axes)
         for version, t in self.producer.items():
             below = sum(cost[key.version] for key in self.sources[t] if self._made_here(key))
             cost[version] = below + kernel(self.plan.task(t).op).cost
@@ -115,7 +124,8 @@ class Compute(Step):
         found = []
         for version, t in reversed(self.producer.items()):
             needed_by = loops.setdefault(version, set())
-            if version in temporaries and len(needed_by) > 1 and cost[version] >= EXPENSIVE:
+            copies = max(len(needed_by), len(places.get(version, ())))
+            if version in temporaries and (copies - 1) * cost[version] >= EXPENSIVE:
                 found.append(version)
                 needed_by = {version}
             for key in self.sources[t]:
@@ -127,7 +137,10 @@ class Compute(Step):
         """Trace one loop after the other, in program order of their roots."""
         for root in self.roots:
             pieces = {key: piece for key, piece in state.pieces.items() if key in self.uses or key.version in self.roots}
-            state.pieces[Key(root)] = self._evaluate(root, pieces, state)
+            piece = self._evaluate(root, pieces, state)
+            if root in self.stored:
+                piece = materialised(piece, state.active[-1])
+            state.pieces[Key(root)] = piece
 
     def _evaluate(self, root: int, pieces: dict[Key, Piece], state: State) -> Piece:
         """The piece of ``root``; tasks are traced in program order, each once."""

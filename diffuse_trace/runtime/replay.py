@@ -107,5 +107,5 @@ class Replay:
         needed = tuple(not shifts <= inputs[store].valid for store, shifts in self.executable.halos)
         active = self._active.get(needed)
         if active is None:
-            active = self._active[needed] = jnp.asarray(np.array(needed or (False,), np.int32))
+            active = self._active[needed] = jnp.asarray(np.array((*needed, False), np.int32))
         return active

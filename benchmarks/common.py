@@ -1,0 +1,60 @@
+"""What the benchmarks share: interleaved medians, the bandwidth limit, tables."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import numpy
+
+import diffuse_trace as diffuse
+from diffuse_trace.runtime import agree
+from diffuse_trace.runtime.ranks import world
+
+
+def together() -> None:
+    """Wait until all ranks are here."""
+    agree.allgather_blocks(world(), numpy.zeros(1))
+
+
+def slowest(seconds: float) -> float:
+    """The time of the slowest rank."""
+    return max(float(block[0]) for block in agree.allgather_blocks(world(), numpy.array([seconds])))
+
+
+def medians(subjects: dict[str, Callable[[], None]], repeats: int) -> dict[str, float]:
+    """Median seconds of each subject, all run in turn ``repeats`` times, so that noise meets them alike."""
+    for run in subjects.values():
+        run()
+    times: dict[str, list[float]] = {name: [] for name in subjects}
+    for _ in range(repeats):
+        for name, run in subjects.items():
+            together()
+            start = time.perf_counter()
+            run()
+            times[name].append(slowest(time.perf_counter() - start))
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+def copying(shape: tuple[int, ...]) -> Callable[[], None]:
+    """STREAM's copy of this rank's share: from one warm array to another."""
+    source, target = numpy.ones(shape), numpy.ones(shape)
+    return lambda: numpy.copyto(target, source)
+
+
+def report(title: str, rows: list[tuple[str, str]], targets: list[tuple[str, float, str, float]], **facts: object) -> None:
+    """Print rows and targets (name, value, comparison, limit) on rank 0; with ``--json`` one line of JSON."""
+    if diffuse.rank():
+        return
+    if "--json" in sys.argv:
+        print(json.dumps({"title": title, **facts, **{name: value for name, value, *_ in targets}}))
+        return
+    print(title)
+    for name, value in rows:
+        print(f"  {name:48s} {value}")
+    for name, value, comparison, limit in targets:
+        met = value >= limit if comparison == ">=" else value <= limit
+        print(f"  {name:48s} {value:8.2f}   target {comparison} {limit:g}: {'met' if met else 'MISSED'}")
