@@ -24,7 +24,7 @@ from .runtime import execute
 from .runtime.stores import Data, LogicalStore
 
 Source = tuple[LogicalStore, View]
-Runner = Callable[[Program, Mapping[int, Data], Sequence[Any]], dict[int, Data]]
+Runner = Callable[[Program, Mapping[int, Data], list[Any]], dict[int, Data]]
 
 _HOME = str(Path(__file__).parent)
 

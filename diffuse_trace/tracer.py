@@ -160,7 +160,7 @@ class Jitted:
 
 
 def _compile_and_run(
-    trace: Trace, window: Window, program: Program, inputs: Mapping[int, Data], operands: Sequence[Any]
+    trace: Trace, window: Window, program: Program, inputs: Mapping[int, Data], operands: list[Any]
 ) -> dict[int, Data]:
     compiled = trace.compile(window, program, inputs)
     chunk = trace.chunks[-1]

@@ -34,10 +34,10 @@ Aval = tuple[tuple[int, ...], np.dtype]
 
 @dataclass
 class Segment:
-    """One compiled function: ``call(*donated, *spares, *inputs, *operands, active, token)``.
+    """One compiled function: ``call(*donated, *spares, *inputs, *operands, active[, token])``.
 
-    Values are named by their slots.  The results are those of ``outputs``, in order, and the token; the buffers in ``dead``
-    hold nothing of use afterwards and have not been donated.
+    Values are named by their slots.  The results are those of ``outputs``, in order; the token comes last where the segment
+    communicates.  The buffers in ``dead`` hold nothing of use afterwards and have not been donated.
     """
 
     name: str
@@ -162,6 +162,7 @@ class _Builder:
 
         ``held`` values exist before, ``wanted`` ones are needed after, ``idle`` ones were never of use.
         """
+        segment.communicates = any(s.communicates for s in segment.steps)
         for step in segment.steps:
             if isinstance(step, Communicate):
                 self.targets.update(zip(step.moves, step.targets, strict=True))
@@ -202,7 +203,6 @@ class _Builder:
         # An updated input that nobody wants has become a result, which is then dead.
         dead = [*dying, *(k for k in results if k not in wanted)]
         segment.dead = [self.slots[k] for k in dead if self._nbytes(k) >= SMALL]
-        segment.communicates = any(s.communicates for s in segment.steps)
         segment.call = self._function(segment, donated, len(spares), inputs, results)
 
     def _pointwise(self, segment: Segment, donor: Key, out: Key) -> bool:
@@ -231,7 +231,8 @@ class _Builder:
 
         def run(*arguments: Any) -> tuple[Any, ...]:
             given = list(arguments)
-            token, active = given.pop(), given.pop()
+            token = given.pop() if segment.communicates else None
+            active = given.pop()
             scalars: list[Any] = [None] * operands
             for _, indices in reversed(self.packed):
                 vector = given.pop()
@@ -252,7 +253,7 @@ class _Builder:
                     array = jnp.copy(array)
                 seen.add(id(array))
                 outputs.append(array)
-            return (*outputs, state.token)
+            return (*outputs, state.token) if segment.communicates else tuple(outputs)
 
         run.__name__ = run.__qualname__ = f"diffuse_{segment.name}"[:60]
         return jax.jit(run, donate_argnums=tuple(range(len(donated) + spares)), keep_unused=True)

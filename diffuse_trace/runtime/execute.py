@@ -37,7 +37,7 @@ class Compiled:
     replay: Replay
     margins: dict[int, tuple[int, ...]]
 
-    def run(self, inputs: Mapping[int, Data], operands: Sequence[Any]) -> dict[int, Data]:
+    def run(self, inputs: Mapping[int, Data], operands: list[Any]) -> dict[int, Data]:
         """Run it on the data of its inputs, by canonical store id."""
         for id, margin in self.margins.items():
             if inputs[id].margin != margin:
@@ -70,7 +70,7 @@ def transport() -> Transport:
     return make()
 
 
-def run(program: Program, inputs: Mapping[int, Data], operands: Sequence[Any]) -> dict[int, Data]:
+def run(program: Program, inputs: Mapping[int, Data], operands: list[Any]) -> dict[int, Data]:
     """Run a program on the data of its inputs; returns the data of live stores that have changed, by store id."""
     compiled, number = compile(program, inputs)
     named = {new: inputs[old] for old, new in number.items() if old in inputs}
