@@ -29,6 +29,9 @@ def configure() -> None:
         if threads == 1 and "multi_thread_eigen" not in flags[0]:
             flags.append("--xla_cpu_multi_thread_eigen=false")
         os.environ["XLA_FLAGS"] = " ".join(f for f in flags if f)
+        # The size of XLA's thread pool; loops are cut into as many parts.
+        for name in ("PJRT_NPROC", "NPROC"):
+            os.environ.setdefault(name, str(threads))
     _keep_freed_memory()
     import jax
 
