@@ -117,35 +117,64 @@ def image(view: View, region: Region) -> list[tuple[int, int, int]]:
 
 
 def write(
-    old: Piece | None, value: Any, access: Access, region: Region, own: Region | None, layout: Layout
+    old: Piece | None, value: Any, access: Access, own: Region | None, layout: Layout, base: Any | None, in_place: bool
 ) -> Piece:
-    """The store after ``value``, computed over ``region`` of the domain, has been written at the ``own`` points.
+    """The store after ``value``, computed at the ``own`` points of the domain, has been written there.
 
-    ``old`` is what was there, None where nothing of it is kept; ``own`` is None on a rank that has none of the points.
-    Ghosts are not kept.
+    ``old`` is what was there, None where nothing of it is kept; ``own`` is None on a rank that has none of the points.  With
+    a ``base``, a buffer of the store whose elements do not matter (or ``in_place`` are the old ones), the value is written
+    into that and the rest copied from the old; without, one loop over the buffer selects.  Ghosts are not kept.
     """
-    view = access.view
-    if old is None and all(step == 1 for _, _, step in image(view, region)):
-        value = in_store_order(spread(value, region), view)
-        return Piece(value, tuple((low, high) for low, high, _ in image(view, region)))
     buffer = layout.buffer
-    if old is None:
-        base = jnp.zeros(shape_of(buffer), access.store.dtype)
-    else:
-        base = fit(old, buffer)
-    if own is None or any(low >= high for low, high in own):
-        return Piece(base, buffer)
-    target = image(view, own)
-    value = in_store_order(spread(value, region), view)
-    if region == own and all(step == 1 for _, _, step in target):
-        starts = [low - b for (low, _, _), (b, _) in zip(target, buffer, strict=True)]
-        return Piece(lax.dynamic_update_slice(base, value, starts), buffer)
+    nothing = own is None or any(low >= high for low, high in own)
+    if nothing and (in_place or base is None):
+        return Piece(jnp.zeros(layout.shape, access.store.dtype) if old is None else fit(old, buffer), buffer)
+    target = [] if nothing or own is None else image(access.view, own)
+    region: Region = tuple((low, high) for low, high, _ in target) or tuple((0, 0) for _ in buffer)
+    if not nothing:
+        assert own is not None
+        value = in_store_order(spread(value, own), access.view)
+        if any(step != 1 for _, _, step in target):
+            return Piece(_select(old, value, target, layout, access), buffer)
+        if old is None and (base is None or region == buffer):
+            return Piece(value, region)
+        if base is None:
+            return Piece(_select(old, value, target, layout, access), buffer)
+        base = _put(base, value, region, buffer)
+    assert base is not None
+    if old is not None and not in_place:
+        for slab in complement(region, layout.block):
+            base = _put(base, fit(old, slab), slab, buffer)
+    return Piece(base, buffer)
+
+
+def _put(base: Any, value: Any, region: Region, buffer: Region) -> Any:
+    return lax.dynamic_update_slice(base, value, [low - first for (low, _), (first, _) in zip(region, buffer, strict=True)])
+
+
+def complement(inner: Region, outer: Region) -> list[Region]:
+    """Disjoint boxes that make up what is in ``outer`` and not in ``inner``: two for each axis at most."""
+    if any(low >= high for low, high in inner):
+        return [outer] if all(low < high for low, high in outer) else []
+    boxes = []
+    for axis, ((low, high), (first, last)) in enumerate(zip(inner, outer, strict=True)):
+        for side in ((first, low), (high, last)):
+            if side[0] < side[1]:
+                boxes.append((*inner[:axis], side, *outer[axis + 1 :]))
+    return [b for b in boxes if all(low < high for low, high in b)]
+
+
+def _select(
+    old: Piece | None, value: Any, target: list[tuple[int, int, int]], layout: Layout, access: Access
+) -> Any:
+    """One loop over the buffer: the value where it belongs, the old elements elsewhere."""
+    base = jnp.zeros(layout.shape, access.store.dtype) if old is None else fit(old, layout.buffer)
     padding = []
-    for (low, high, step), (first, last) in zip(image(view, region), buffer, strict=True):
+    for (low, high, step), (first, last) in zip(target, layout.buffer, strict=True):
         padding.append((low - first, last - high, step - 1))
     placed = lax.pad(value, jnp.zeros((), value.dtype), padding)
     inside = _inside(target, layout)
-    return Piece(placed if inside is None else jnp.where(inside, placed, base), buffer)
+    return placed if inside is None else jnp.where(inside, placed, base)
 
 
 def _inside(target: list[tuple[int, int, int]], layout: Layout) -> Any | None:

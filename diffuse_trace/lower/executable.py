@@ -18,18 +18,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..fuse.communication import Local
 from ..fuse.plan import Plan
-from ..ir import Access
 from .blocks import Piece, fit
 from .geometry import Geometry, Region, halos, shape_of
-from .steps import Communicate, Compute, Key, State, Step, steps_of
+from .steps import Communicate, Key, State, Step, steps_of
+from .slots import SMALL, Aval, Slots
 from .transport import Transport
-
-#: Results of fewer bytes are not worth a donated buffer: the allocator keeps small pieces at hand.
-SMALL = 16384
-
-Aval = tuple[tuple[int, ...], np.dtype]
 
 
 @dataclass
@@ -111,7 +105,7 @@ def build(plan: Plan, geometry: Geometry, transport: Transport, digest: int, gra
         plan,
         geometry,
         segments,
-        len(slots),
+        len(slots) + builder.extra,
         [(store, slots[Key(v)]) for store, v in entry.items()],
         [(store, slots[Key(v)]) for store, v in changed.items()],
         [store for store, v in entry.items() if v in exchanged or v not in final],
@@ -144,6 +138,7 @@ class _Builder:
         self.slots, self.packed = slots, packed
         self.stores = {v.id: v.store for v in plan.versions.all}
         self.targets: dict[Key, Region] = {}
+        self.extra = 0
 
     def region(self, key: Key) -> Region:
         """The region of the buffer that holds a value between segments."""
@@ -158,7 +153,7 @@ class _Builder:
         return math.prod(shape) * dtype.itemsize
 
     def finish(self, segment: Segment, held: dict[Key, None], wanted: set[Key], idle: list[Key]) -> None:
-        """Choose donors, order the arguments and results, and make the function.
+        """Choose the buffers of results, order the arguments and results, and make the function.
 
         ``held`` values exist before, ``wanted`` ones are needed after, ``idle`` ones were never of use.
         """
@@ -166,66 +161,34 @@ class _Builder:
         for step in segment.steps:
             if isinstance(step, Communicate):
                 self.targets.update(zip(step.moves, step.targets, strict=True))
-        used: dict[Key, None] = {}
-        changed: dict[Key, None] = {}
-        updated: set[Key] = set()
-        for step in segment.steps:
-            used.update((k, None) for k in step.uses if k in held)
-            changed.update(dict.fromkeys(step.makes))
-            if isinstance(step, Communicate):
-                # The ghosts of an input are filled in place, so it is returned even if it is dead then.
-                updated.update(k for k in step.updates if k in held)
-            changed.update(dict.fromkeys(step.updates))
-        outputs = [k for k in changed if k in wanted or k in updated]
-        dying = [k for k in (*idle, *used) if k not in wanted and k not in updated]
-        pairs: list[tuple[Key, Key]] = [(k, k) for k in outputs if k in updated]
-        spares: list[Key] = []
-        fresh: list[Key] = []
-        for out in (k for k in outputs if k not in updated):
-            shape, dtype = self.aval(out)
-            fitting = [k for k in dying if self.aval(k) == (shape, dtype)]
-            donor = next((k for k in fitting if k in idle), None)
-            donor = donor or next((k for k in fitting if self._pointwise(segment, k, out)), None)
-            if donor is not None:
-                dying.remove(donor)
-                pairs.append((donor, out))
-            elif self._nbytes(out) >= SMALL:
-                spares.append(out)
-            else:
-                fresh.append(out)
-        donated = [k for k, _ in pairs]
-        results = [*(k for _, k in pairs), *spares, *fresh]
+        used = dict.fromkeys(k for step in segment.steps for k in step.uses if k in held)
+        changed = dict.fromkeys(k for step in segment.steps for k in (*step.makes, *step.updates))
+        slots = Slots(self, segment, [*idle, *used], wanted)
+        donated = [s.first for s in slots.kept if s.first is not None]
+        spares = [s for s in slots.kept if s.first is None]
+        order = [s for s in slots.kept if s.first is not None] + spares
+        inside = {s.key for s in order if s.key is not None}
+        outside = [k for k in changed if k in wanted and k not in inside]
         inputs = [k for k in used if k not in donated]
         segment.donated = [self.slots[k] for k in donated]
-        segment.spares = [self.aval(k) for k in spares]
+        segment.spares = [s.aval for s in spares]
         segment.inputs = [self.slots[k] for k in inputs]
-        segment.outputs = [self.slots[k] for k in results]
-        # An updated input that nobody wants has become a result, which is then dead.
-        dead = [*dying, *(k for k in results if k not in wanted)]
-        segment.dead = [self.slots[k] for k in dead if self._nbytes(k) >= SMALL]
-        segment.call = self._function(segment, donated, len(spares), inputs, results)
+        # What a slot holds at the end is wanted, or nothing of use: then it goes under the name of what it held first.
+        names = [s.key if s.key in wanted else None for s in order]
+        segment.outputs = [self.slots[k] if k is not None else self._nameless() for k in names]
+        nameless = [n for k, n in zip(names, segment.outputs, strict=True) if k is None]
+        segment.outputs += [self.slots[k] for k in outside]
+        dying = [k for k in (*idle, *used) if k not in wanted and k not in donated and self._nbytes(k) >= SMALL]
+        segment.dead = nameless + [self.slots[k] for k in dying]
+        segment.call = self._function(segment, donated, [slots.number(s) for s in order], len(slots.all), inputs, outside)
 
-    def _pointwise(self, segment: Segment, donor: Key, out: Key) -> bool:
-        """Whether the tasks read the donor where they write the result, so that the result may replace it."""
-        written = self.plan.versions.all[out.version].producer
-        if written is None or donor.view is not None or out.view is not None:
-            return False
-        target = self.plan.task(written).output
-        same = self.stores[donor.version].id == target.store.id
-        for step in segment.steps:
-            if not isinstance(step, Compute):
-                continue
-            for t in step.tasks:
-                placed = self.plan.placed[t]
-                for access, version, need in zip(placed.task.inputs, placed.reads, placed.needs, strict=True):
-                    if isinstance(access, Access) and version == donor.version:
-                        in_place = access.view == target.view if same else access.view.is_identity(access.store.shape)
-                        if not isinstance(need, Local) or not in_place:
-                            return False
-        return same or target.view.is_identity(target.store.shape)
+    def _nameless(self) -> int:
+        """A new slot of the environment, for a buffer that holds nothing of use."""
+        self.extra += 1
+        return len(self.slots) + self.extra - 1
 
     def _function(
-        self, segment: Segment, donated: list[Key], spares: int, inputs: list[Key], results: list[Key]
+        self, segment: Segment, donated: list[Key], order: list[int], slots: int, inputs: list[Key], outside: list[Key]
     ) -> Any:
         operands = sum(len(indices) for _, indices in self.packed)
 
@@ -238,22 +201,26 @@ class _Builder:
                 vector = given.pop()
                 for place, index in enumerate(indices):
                     scalars[index] = vector[place]
-            arrays = dict(zip(donated, given, strict=False))
-            arrays.update(zip(inputs, given[len(donated) + spares :], strict=True))
-            pieces = {key: Piece(array, self.region(key)) for key, array in arrays.items()}
-            state = State(pieces, scalars, self.transport, active, token)
+            buffers: list[Any] = [None] * slots
+            for number, array in zip(order, given, strict=False):
+                buffers[number] = array
+            named = [*zip(donated, given, strict=False), *zip(inputs, given[len(order) :], strict=True)]
+            pieces = {key: Piece(array, self.region(key)) for key, array in named}
+            state = State(pieces, buffers, scalars, self.transport, active, token)
             for step in segment.steps:
                 step.run(state)
+            # JAX would hand out one buffer under two names, and one of them may be donated later.
             seen = {id(a) for a in arguments}
             outputs = []
-            for key in results:
-                array = fit(state.pieces[key], self.region(key))
-                if id(array) in seen and not (key in arrays and array is arrays[key]):
-                    # JAX would hand out one buffer under two names, and one of them may be donated later.
-                    array = jnp.copy(array)
+            for number, argument in zip(order, given, strict=False):
+                array = state.slots[number]
+                outputs.append(jnp.copy(array) if id(array) in seen and array is not argument else array)
                 seen.add(id(array))
-                outputs.append(array)
+            for key in outside:
+                array = fit(state.pieces[key], self.region(key))
+                outputs.append(jnp.copy(array) if id(array) in seen else array)
+                seen.add(id(array))
             return (*outputs, state.token) if segment.communicates else tuple(outputs)
 
         run.__name__ = run.__qualname__ = f"diffuse_{segment.name}"[:60]
-        return jax.jit(run, donate_argnums=tuple(range(len(donated) + spares)), keep_unused=True)
+        return jax.jit(run, donate_argnums=tuple(range(len(order))), keep_unused=True)

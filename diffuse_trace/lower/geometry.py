@@ -6,7 +6,6 @@ reach beyond the array, where buffers hold values that nobody reads.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from ..fuse.plan import Plan, Transfer, widths
@@ -90,28 +89,8 @@ class Geometry:
         return self.layouts[store.id]
 
     def block(self, task: IndexTask, partition: Partition) -> Region:
-        """The indices of a task's own points."""
+        """The indices of a task's own points, over which it is computed on this rank."""
         return partition.block(task.shape, partition.coordinates(self.rank))
-
-    def region(self, task: IndexTask, partition: Partition) -> Region:
-        """The indices over which a task is computed on this rank.
-
-        Where the own points fill at least half of the anchor's block, it is that whole block with its margins: then all
-        tasks of a group, shifted or not, run over one and the same box and fuse into one loop.  Otherwise (a boundary
-        column, a corner) it is the own points only.
-        """
-        block = self.block(task, partition)
-        coordinates = partition.coordinates(self.rank)
-        if not partition.holds(coordinates):
-            return block
-        region = list(block)
-        for d, c in zip(partition.dims, coordinates, strict=True):
-            if isinstance(d, Split):
-                low, high = d.interval(c)
-                m = -(-self.width // abs(d.step)) if d.parts > 1 else 0
-                region[d.axis] = (low - m, high + m)
-        own, all_points = math.prod(shape_of(block)), math.prod(max(0, n) for n in shape_of(tuple(region)))
-        return tuple(region) if own and 2 * own >= all_points else block
 
 
 def halos(plan: Plan) -> list[Transfer]:

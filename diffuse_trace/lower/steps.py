@@ -18,7 +18,7 @@ import numpy as np
 from jax import lax
 
 from ..errors import ProgramError
-from ..fuse.communication import Move
+from ..fuse.communication import Local, Move
 from ..fuse.plan import Exchange, Partial, Plan, Reduction, Transfer
 from ..ir import Access, IndexTask, Operand, Partition, Split, View
 from .blocks import Piece, fit, materialised, read, write
@@ -43,9 +43,10 @@ class Key:
 
 @dataclass
 class State:
-    """What steps work on while they are traced."""
+    """What steps work on while they are traced; ``slots`` are donated buffers, in which results are built."""
 
     pieces: dict[Key, Piece]
+    slots: list[Any]
     operands: Sequence[Any]
     transport: Transport
     active: Any
@@ -92,6 +93,8 @@ class Compute(Step):
         self.stored = self._shared(temporaries)
         self.roots += self.stored
         self.roots.sort(key=self.producer.__getitem__)
+        #: Of each root that is built in a donated buffer: the slot, and whether that holds its old elements.
+        self.slots: dict[int, tuple[int, bool]] = {}
         self.name = "+".join(plan.task(t).op for t in self.tasks)
 
     def _made_here(self, key: Key) -> bool:
@@ -137,37 +140,62 @@ class Compute(Step):
         """Trace one loop after the other, in program order of their roots."""
         for root in self.roots:
             pieces = {key: piece for key, piece in state.pieces.items() if key in self.uses or key.version in self.roots}
-            piece = self._evaluate(root, pieces, state)
-            if root in self.stored:
+            for t in self.loop(root):
+                pieces[Key(self.plan.placed[t].write)] = self._task(t, pieces, state)
+            piece = pieces[Key(root)]
+            if root in self.stored and root not in self.slots:
                 piece = materialised(piece, state.active[-1])
             state.pieces[Key(root)] = piece
 
-    def _evaluate(self, root: int, pieces: dict[Key, Piece], state: State) -> Piece:
-        """The piece of ``root``; tasks are traced in program order, each once."""
+    def loop(self, root: int) -> list[int]:
+        """The tasks that the loop of ``root`` computes: its own and those of its temporaries, in program order."""
         needed: set[int] = set()
         pending = [root]
         while pending:
             version = pending.pop()
-            if Key(version) in pieces or version in needed:
-                continue
-            needed.add(version)
-            pending += [key.version for key in self.sources[self.producer[version]] if key not in pieces]
-        # A loop that writes a store runs over its buffer, one that reduces over the own points: no mask is needed.
-        exact = self.plan.task(self.producer[root]).reduces
-        for t in sorted(self.producer[v] for v in needed):
-            pieces[Key(self.plan.placed[t].write)] = self._task(t, pieces, state, exact)
-        return pieces[Key(root)]
+            if version not in needed:
+                needed.add(version)
+                sources = self.sources[self.producer[version]]
+                pending += [k.version for k in sources if self._made_here(k) and k.version not in self.roots]
+        return sorted(self.producer[v] for v in needed)
 
-    def _task(self, t: int, pieces: dict[Key, Piece], state: State, exact: bool) -> Piece:
+    def reads(self, root: int) -> set[Key]:
+        """What the loop of ``root`` needs that is there before it: inputs of the step, and earlier roots."""
+        loop = self.loop(root)
+        made = {self.plan.placed[t].write for t in loop}
+        return {k for t in loop for k in self.sources[t] if k.view is not None or k.version not in made}
+
+    def pointwise(self, root: int, version: int) -> bool:
+        """Whether the loop of ``root`` reads ``version`` only where it writes, so that it may write into its buffer."""
+        target = self.plan.task(self.producer[root]).output
+        loop = self.loop(root)
+        made = {self.plan.placed[t].write for t in loop}
+        same = self.plan.versions.all[version].store == target.store
+        for t in loop:
+            placed = self.plan.placed[t]
+            for access, seen, need in zip(placed.task.inputs, placed.reads, placed.needs, strict=True):
+                if not isinstance(access, Access) or (seen != version and seen not in made):
+                    continue
+                whole = access.view.is_identity(access.store.shape)
+                if not isinstance(need, Local) or not (access.view == target.view if seen == version and same else whole):
+                    return False
+        return same or target.view.is_identity(target.store.shape)
+
+    def slight(self, root: int) -> bool:
+        """Whether the root's task writes less than half of the block, so that it had better do it in place."""
+        t = self.producer[root]
+        own = self.geometry.block(self.plan.task(t), self.plan.placed[t].partition)
+        block = self.geometry.of(self.plan.task(t).output.store).block
+        return 2 * math.prod(shape_of(own)) < math.prod(shape_of(block))
+
+    def _task(self, t: int, pieces: dict[Key, Piece], state: State) -> Piece:
         plan, placed = self.plan, self.plan.placed[t]
         task = placed.task
         layout = self.geometry.of(task.output.store)
         own = self.geometry.block(task, placed.partition)
-        generator = kernel(task.op)
-        region = own if exact or generator.exact else self.geometry.region(task, placed.partition)
         holder = placed.partition.holds(placed.partition.coordinates(self.geometry.rank))
         if task.reduces and any(low >= high for low, high in own):
-            region = own = self._identity(task, layout)
+            own = self._identity(task, layout)
         inputs = []
         for k, access in enumerate(task.inputs):
             if isinstance(access, Operand):
@@ -176,10 +204,10 @@ class Compute(Step):
             key = self._source(t, k)
             assert key is not None
             view = View.identity(task.shape) if key.view is not None else access.view
-            wanted = domain_of(access.view, region) if key.view is not None else region
+            wanted = domain_of(access.view, own) if key.view is not None else own
             inputs.append(read(pieces[key], view, wanted))
         with jax.named_scope(task.op):
-            value = generator.generate(Context(task, region, own, jnp), *inputs)
+            value = kernel(task.op).generate(Context(task, own, own, jnp), *inputs)
         value = jnp.asarray(value).astype(task.output.store.dtype)
         if task.reduces and not task.shape and not holder:
             # A domain without axes has no empty block: the rank that does not have its point says so here.
@@ -187,10 +215,15 @@ class Compute(Step):
         previous = plan.versions.all[placed.write].previous
         old = None if previous is None else pieces[Key(previous)]
         if task.reduces:
-            # Only own points take part, so the result has those along the axes that are kept.
             kept = {a.source for a in task.output.view.axes}
-            region = own = tuple(r if d in kept else (0, 1) for d, r in enumerate(own))
-        return write(old, value, task.output, region, own if holder or task.reduces else None, layout)
+            own = tuple(r if d in kept else (0, 1) for d, r in enumerate(own))
+        slot, in_place = self.slots.get(placed.write, (-1, False))
+        base = state.slots[slot] if slot >= 0 else None
+        piece = write(old, value, task.output, own if holder or task.reduces else None, layout, base, in_place)
+        if slot >= 0:
+            piece = Piece(fit(piece, layout.buffer), layout.buffer)
+            state.slots[slot] = piece.array
+        return piece
 
     @staticmethod
     def _identity(task: IndexTask, layout: Layout) -> Region:
@@ -226,6 +259,7 @@ class Communicate(Step):
             held = geometry.of(stores[t.version])
             add_move(messages, t, geometry.ranks, held, target, (number[Key(t.version)], number[key]))
         self.sources, self.halos, self.moves = sources, halo_keys, move_keys
+        self.slots: dict[Key, int] = {}  # of halos whose buffers are in slots
         self.buffers = {key: geometry.of(stores[key.version]) for key in (*sources, *halo_keys)}
         self.results = [
             jax.ShapeDtypeStruct(shape_of(target), stores[t.version].dtype)
@@ -264,6 +298,8 @@ class Communicate(Step):
         )
         for key, array in zip(self.halos, updated, strict=True):
             state.pieces[key] = Piece(array, self.buffers[key].buffer)
+            if key in self.slots:
+                state.slots[self.slots[key]] = array
         for key, array, target in zip(self.moves, results, self.targets, strict=True):
             state.pieces[key] = Piece(array, target)
 

@@ -1,0 +1,105 @@
+"""Buffer assignment: which result of a segment is built in which donated buffer.
+
+A result in fresh pages costs many times the kernel that makes it.  So each large one is built in a slot: the buffer of an
+input that dies in the segment, once that is over, or a spare that the runtime keeps.  An update that reads its
+store only where it writes, or writes little of it, happens in place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .steps import Combine, Communicate, Compute, Key
+
+if TYPE_CHECKING:
+    from .executable import Segment, _Builder
+
+#: Results of fewer bytes are not worth a donated buffer: the allocator keeps small pieces at hand.
+SMALL = 32768
+
+Aval = tuple[tuple[int, ...], np.dtype]
+
+
+@dataclass(eq=False)
+class Slot:
+    """A donated buffer: what it holds ``first`` (None: a spare) and now."""
+
+    aval: Aval
+    first: Key | None
+    key: Key | None
+    changed: bool = False
+
+
+class Slots:
+    """The slots of a segment; sets the ``slots`` of its steps.
+
+    ``dying`` are inputs that may be used up (those which are ``wanted`` afterwards are not).
+    """
+
+    def __init__(self, builder: _Builder, segment: Segment, dying: Sequence[Key], wanted: set[Key]) -> None:
+        self.builder = builder
+        self.all: list[Slot] = []
+        self.last: dict[Key, float] = dict.fromkeys(wanted, math.inf)
+        updated = {k for s in segment.steps if isinstance(s, Communicate) for k in s.updates}
+        for key in dying:
+            # The ghosts of an input are filled in place, so it is a slot even if it lives on.
+            if (key not in wanted and self._large(key)) or key in updated:
+                self.all.append(Slot(builder.aval(key), key, key, key in updated))
+        events = [
+            (step, root)
+            for step in segment.steps
+            for root in (step.roots if isinstance(step, Compute) else [None])
+        ]
+        for n, (step, root) in enumerate(events):
+            needed = step.reads(root) if isinstance(step, Compute) and root is not None else step.uses
+            made = [Key(root)] if root is not None else step.makes
+            for key in (*needed, *made):
+                self.last[key] = max(self.last.get(key, -1), n)
+        for n, (step, root) in enumerate(events):
+            if isinstance(step, Compute) and root is not None:
+                self._build(step, root, n)
+            elif isinstance(step, Communicate):
+                step.slots = {s.key: k for k, s in enumerate(self.all) if s.key in step.updates}  # type: ignore[misc]
+            elif isinstance(step, Combine):
+                for slot in self.all:
+                    if slot.key in step.updates:
+                        slot.key = None  # the whole result is another array
+        self.kept = [s for s in self.all if s.changed]
+
+    def number(self, slot: Slot) -> int:
+        """The place of a slot in the traced function's list."""
+        return self.all.index(slot)
+
+    def _large(self, key: Key) -> bool:
+        shape, dtype = self.builder.aval(key)
+        return math.prod(shape) * dtype.itemsize >= SMALL
+
+    def _build(self, step: Compute, root: int, now: int) -> None:
+        key = Key(root)
+        placed = step.plan.placed[step.producer[root]]
+        if placed.combined or not self._large(key):
+            return
+        previous = step.plan.versions.all[root].previous
+        chosen, in_place = None, False
+        for slot in self.all:
+            if slot.key is None or slot.aval != self.builder.aval(key) or self.last.get(slot.key, -1) > now:
+                continue
+            old = previous is not None and slot.key == Key(previous)
+            over = self.last.get(slot.key, -1) < now
+            if old and (step.slight(root) or step.pointwise(root, slot.key.version)):
+                chosen, in_place = slot, True
+                break
+            if chosen is None and (over or (not old and step.pointwise(root, slot.key.version))):
+                chosen = slot
+        if chosen is None:
+            chosen = next((s for s in self.all if s.key is None and s.aval == self.builder.aval(key)), None)
+        if chosen is None:
+            chosen = Slot(self.builder.aval(key), None, None)
+            self.all.append(chosen)
+        chosen.key, chosen.changed = key, True
+        step.slots[root] = (self.number(chosen), in_place)
