@@ -21,7 +21,7 @@ class Draft:
     ended: str = ""
 
 
-def form_groups(tasks: Sequence[Placed], versions: Versions, mode: str) -> list[Draft]:
+def form_groups(tasks: Sequence[Placed], versions: Versions, mode: str, live: frozenset[int]) -> list[Draft]:
     """Partition the tasks into groups, in an order that respects every dependence.
 
     ``mode`` is ``"1"`` (the whole window: independent tasks move so that groups grow and communication
@@ -31,7 +31,7 @@ def form_groups(tasks: Sequence[Placed], versions: Versions, mode: str) -> list[
         return [Draft(i, [t], "fusion is off") for i, t in enumerate(tasks)]
     if mode == "paper":
         return _greedy_prefixes(tasks)
-    return _by_phase(tasks, versions)
+    return _by_phase(tasks, versions, live)
 
 
 def _greedy_prefixes(tasks: Sequence[Placed]) -> list[Draft]:
@@ -66,10 +66,47 @@ def phases(tasks: Sequence[Placed], versions: Versions) -> list[int]:
     return result
 
 
-def _by_phase(tasks: Sequence[Placed], versions: Versions) -> list[Draft]:
+def sink(tasks: Sequence[Placed], versions: Versions, early: Sequence[int], live: frozenset[int]) -> list[int]:
+    """Phases with temporaries moved to where they are used, so that they need not be kept in between.
+
+    A task is moved if only later phases use its result, and if what it reads is kept anyway or moves along.
+    """
+    result = list(early)
+    users: dict[int, list[tuple[int, bool]]] = {}  # version -> (task, whether it needs it from other ranks)
+    for n, task in enumerate(tasks):
+        for version, need in zip(task.reads, task.needs, strict=True):
+            if version >= 0:
+                users.setdefault(version, []).append((n, not isinstance(need, Local)))
+        previous = versions.all[task.write].previous
+        if previous is not None:
+            users.setdefault(previous, []).append((n, False))
+
+    def kept(version: int, phase: int) -> bool:
+        """Whether a version is in memory in a phase, however the task that asks is placed."""
+        producer = versions.all[version].producer
+        if producer is None or version in live or tasks[producer].combined:
+            return True
+        return any(crosses for _, crosses in users[version]) or all(result[n] >= phase for n, _ in users[version])
+
+    for n in range(len(tasks) - 1, -1, -1):
+        task = tasks[n]
+        used = users.get(task.write, [])
+        if task.combined or task.write in live or not used or any(crosses for _, crosses in used):
+            continue
+        phase = min(result[user] for user, _ in used)
+        before = result[n]
+        result[n] = phase
+        sources = [*task.reads, versions.all[task.write].previous]
+        if not all(kept(v, phase) for v in sources if v is not None and v >= 0):
+            result[n] = before
+    return result
+
+
+def _by_phase(tasks: Sequence[Placed], versions: Versions, live: frozenset[int]) -> list[Draft]:
     groups: list[Draft] = []
     home: dict[int, int] = {}  # version -> position of the group that makes it
-    for task, phase in zip(tasks, phases(tasks, versions), strict=True):
+    placed = sink(tasks, versions, phases(tasks, versions), live)
+    for task, phase in zip(tasks, placed, strict=True):
         sources = [*task.reads, versions.all[task.write].previous]
         first = max((home[v] for v in sources if v is not None and v in home), default=0)
         chosen = -1

@@ -112,7 +112,8 @@ def plan(program: Program, ranks: int, *, mode: str = "1", grid: tuple[int, ...]
     versions = number_versions(program)
     alignment = align(program, ranks, grid)
     placed = tuple(_place(t, program, versions, alignment, ranks, max_halo) for t in range(len(program.tasks)))
-    drafts = form_groups(placed, versions, mode)
+    live = frozenset(v for s, v in versions.final.items() if s in program.live)
+    drafts = form_groups(placed, versions, mode, live)
     steps = _steps(program, versions, placed, drafts, alignment, early=mode == "1")
     return Plan(program, versions, alignment, placed, steps)
 
