@@ -2,8 +2,8 @@
 
     diffuse run -n 2 benchmarks/bench_latency.py
 
-The peer is a hand-written `jax.jit` function of the same work with the same MPI handlers: it is what the tracer makes, without
-the tracer.
+The peer is a hand-written `jax.jit` function of the same work with the same MPI handlers: it is what the tracer
+makes, without the tracer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Peak memory of a time loop, against the arrays the user holds plus one spare for each shape.
 
-    diffuse run -n 1 benchmarks/bench_memory.py 4000
-    diffuse run -n 2 benchmarks/bench_memory.py 4000
+diffuse run -n 1 benchmarks/bench_memory.py 4000
+diffuse run -n 2 benchmarks/bench_memory.py 4000
 """
 
 from __future__ import annotations

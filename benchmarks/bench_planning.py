@@ -1,6 +1,6 @@
 """Planning for many ranks (nothing is run there): its time, the size of the plan, the messages of a rank.
 
-    python benchmarks/bench_planning.py
+python benchmarks/bench_planning.py
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ for ranks, program in programs.items():
         held = layout((N, N), partition, margin_for(partition, 2, 1), middle)
         add_halo(messages, transfer, (N, N), held, 0, -1)
     sent = len(messages.sends)
-    rows.append((f"{ranks} ranks", f"{medians[ranks]:8.0f} us, {len(repr(made))} characters, {sent} messages of a rank"))
+    rows.append(
+        (f"{ranks} ranks", f"{medians[ranks]:8.0f} us, {len(repr(made))} characters, {sent} messages of a rank")
+    )
 several = [medians[r] for r in counts[1:]]
 report(
     f"planning a five-point step of {N} x {N}",

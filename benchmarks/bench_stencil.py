@@ -3,8 +3,8 @@
     diffuse run -n 1 benchmarks/bench_stencil.py 4000
     diffuse run -n 2 benchmarks/bench_stencil.py 4000
 
-Peers run under the same conditions: one process a rank, one core each.  NumPy and hand-written JAX get a slab of the array
-on each rank and do not exchange halos, which favours them.  GB/s count one read and one write of the array.
+Peers run under the same conditions: one process a rank, one core each.  NumPy and hand-written JAX get a slab of the
+array on each rank and do not exchange halos, which favours them.  GB/s count one read and one write of the array.
 """
 
 from __future__ import annotations

@@ -45,7 +45,9 @@ def copying(shape: tuple[int, ...]) -> Callable[[], None]:
     return lambda: numpy.copyto(target, source)
 
 
-def report(title: str, rows: list[tuple[str, str]], targets: list[tuple[str, float, str, float]], **facts: object) -> None:
+def report(
+    title: str, rows: list[tuple[str, str]], targets: list[tuple[str, float, str, float]], **facts: object
+) -> None:
     """Print rows and targets (name, value, comparison, limit) on rank 0; with ``--json`` one line of JSON."""
     if diffuse.rank():
         return

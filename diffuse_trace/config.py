@@ -193,7 +193,9 @@ def mistakes() -> list[str]:
         if variable.startswith("DIFFUSE_") and variable not in names and not variable.startswith(_INTERNAL):
             # All names begin alike: compare what follows.
             prefix = len("DIFFUSE_")
-            near = ["DIFFUSE_" + n for n in difflib.get_close_matches(variable[prefix:], [n[prefix:] for n in names], 1)]
+            near = [
+                "DIFFUSE_" + n for n in difflib.get_close_matches(variable[prefix:], [n[prefix:] for n in names], 1)
+            ]
             found.append(f"{variable} is not a setting" + (f"; do you mean {near[0]}?" if near else ""))
     return found
 

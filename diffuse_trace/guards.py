@@ -33,7 +33,8 @@ class Guards:
             return
         seen.add(id(function.__code__))
         found = [
-            (function.__globals__.get(name, _ABSENT), (function.__globals__, name)) for name in _names(function.__code__)
+            (function.__globals__.get(name, _ABSENT), (function.__globals__, name))
+            for name in _names(function.__code__)
         ]
         for value, (scope, name) in found:
             if isinstance(value, (*_PLAIN, Array)):

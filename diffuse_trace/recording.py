@@ -32,8 +32,8 @@ _HOME = str(Path(__file__).parent)
 class Array:
     """A view of a logical store: the base of the libraries' array classes.
 
-    ``weak`` is Python's ``bool``, ``int``, ``float`` or ``complex`` where a 0-d array stands for a scalar of that type, which
-    takes part in promotion as such (NumPy 2's weak scalars); None for all others.
+    ``weak`` is Python's ``bool``, ``int``, ``float`` or ``complex`` where a 0-d array stands for a scalar of that
+    type, which takes part in promotion as such (NumPy 2's weak scalars); None for all others.
     """
 
     __slots__ = ("__weakref__", "store", "view", "weak")
@@ -168,8 +168,8 @@ def record(
 ) -> None:
     """Record one index task over ``shape``.
 
-    ``inputs`` are (store, view) pairs or scalars (Python's or NumPy's), which travel as operands; every view has the domain
-    ``shape``.  With ``reduction`` the output is reduced into.  ``params`` are static and hashable.
+    ``inputs`` are (store, view) pairs or scalars (Python's or NumPy's), which travel as operands; every view has the
+    domain ``shape``.  With ``reduction`` the output is reduced into.  ``params`` are static and hashable.
     """
     if reduction is None and 0 in shape:
         return  # no points
@@ -242,7 +242,8 @@ def local(store: LogicalStore, view: View) -> np.ndarray:
 
 
 def owned(store: LogicalStore, data: Data, view: View) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
-    """This rank's block of a view and its interval along each axis; of copies the first rank has all, others nothing."""
+    """This rank's block of a view and its interval along each axis; of copies the first rank has all, others
+    nothing."""
     return execute.owned(store, data, view)
 
 

@@ -108,7 +108,9 @@ class Jitted:
             if isinstance(leaf, Array):
                 recording.ready(leaf.store, "an argument")
                 arguments.setdefault(leaf.store.ir.id, n)
-        trace = Trace(self.name, treedef, [describe(n, leaves) for n in range(len(leaves))], Guards(self.function), arguments)
+        trace = Trace(
+            self.name, treedef, [describe(n, leaves) for n in range(len(leaves))], Guards(self.function), arguments
+        )
         window, out = self._trace(leaves, treedef)
         outputs, trace.result_tree = tree.tree_flatten(out)
         del out

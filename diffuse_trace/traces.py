@@ -227,7 +227,10 @@ def _repetition(sites: Sequence[int], start: int) -> tuple[int, int]:
     """The shortest period with which the sites from ``start`` repeat, and how often."""
     first = sites[start]
     for period in range(1, min(LONGEST, (len(sites) - start) // 2) + 1):
-        if sites[start + period] != first or sites[start : start + period] != sites[start + period : start + 2 * period]:
+        if (
+            sites[start + period] != first
+            or sites[start : start + period] != sites[start + period : start + 2 * period]
+        ):
             continue
         trips = 2
         end = start + 2 * period

@@ -3,8 +3,8 @@
     diffuse run -n 2 examples/hillslope.py --steps 2000 --check
     diffuse run -n 2 examples/hillslope.py --refine 8 --steps 500 --plot landscape.png
 
-Elevation z (m) changes as dz/dt = D (d2z/dx2 + d2z/dy2), with the diffusivity D (m2/yr) of the soil.  The borders keep their
-elevation.  Steps are explicit, 0.9 of the longest that is stable.
+Elevation z (m) changes as dz/dt = D (d2z/dx2 + d2z/dy2), with the diffusivity D (m2/yr) of the soil.  The borders
+keep their elevation.  Steps are explicit, 0.9 of the longest that is stable.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def load(refine: int) -> tuple[numpy.ndarray, float, float]:
 
 
 def run(advance, z, coefficients, steps: int, tol: float, every: int) -> tuple[int, float]:
-    """Steps until ``steps``, or until one changes less than ``tol`` metres; returns their number and the last change."""
+    """Steps until ``steps``, or until one changes less than ``tol`` metres; returns their number and the last
+    change."""
     done, largest = 0, math.inf
     while done < steps:
         change = advance(z, *coefficients)

@@ -1,7 +1,7 @@
 """The paper's four constraints for two index tasks of one group (Yadav et al., ASPLOS 2025, section 4).
 
-Fusing T1 and T2 (in program order) into one task is right when the point task T2[p] depends, of all the point tasks of T1,
-at most on T1[p]: then nothing crosses pieces and no communication hides inside.  Each constraint is a pure
+Fusing T1 and T2 (in program order) into one task is right when the point task T2[p] depends, of all the point tasks
+of T1, at most on T1[p]: then nothing crosses pieces and no communication hides inside.  Each constraint is a pure
 function of two placed tasks; it returns None when it holds, else the reason, as ``explain`` prints it.
 """
 

@@ -52,7 +52,8 @@ def block_bytes(plan: Plan, version: int) -> int:
 
 
 def peak_bytes(plan: Plan) -> int:
-    """Bytes that a rank holds at the worst point: stores, materialised temporaries, moved views and one spare per result."""
+    """Bytes that a rank holds at the worst point: stores, materialised temporaries, moved views and one spare per
+    result."""
     alive = {v: block_bytes(plan, v) for v in plan.versions.entry.values()}
     final = {v for s, v in plan.versions.final.items() if s in plan.program.live}
     last: dict[int, int] = {}
@@ -80,5 +81,3 @@ def peak_bytes(plan: Plan) -> int:
         for v in [v for v in alive if v not in final and last.get(v, -1) <= n]:
             del alive[v]
     return peak
-
-

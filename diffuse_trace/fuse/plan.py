@@ -20,8 +20,8 @@ from .versions import Version, Versions, number_versions
 class Transfer:
     """Elements of one version that ranks get from each other.
 
-    A halo (``view`` is None) fills the margin of the version's own blocks, for each of the ``shifts`` (anchor indices along
-    each grid dimension).  A move lays ``view`` of the version out over ``partition``.
+    A halo (``view`` is None) fills the margin of the version's own blocks, for each of the ``shifts`` (anchor indices
+    along each grid dimension).  A move lays ``view`` of the version out over ``partition``.
     """
 
     version: int
@@ -118,9 +118,7 @@ def plan(program: Program, ranks: int, *, mode: str = "1", grid: tuple[int, ...]
     return Plan(program, versions, alignment, placed, steps)
 
 
-def _place(
-    index: int, program: Program, versions: Versions, alignment: Alignment, ranks: int, max_halo: int
-) -> Placed:
+def _place(index: int, program: Program, versions: Versions, alignment: Alignment, ranks: int, max_halo: int) -> Placed:
     task, partition = program.tasks[index], alignment.tasks[index]
     needs = tuple(
         need(i, alignment.stores[i.store.id], partition, max_halo)

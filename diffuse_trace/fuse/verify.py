@@ -39,7 +39,9 @@ def versions_are_made_before_they_are_used(plan: Plan) -> None:
                 previous = plan.versions.all[placed.write].previous
                 for v in (*placed.reads, previous):
                     if v is not None and v >= 0 and v not in ready:
-                        raise ProgramError(f"{placed.task.op} uses version {v} before it is complete ({placed.task.line})")
+                        raise ProgramError(
+                            f"{placed.task.op} uses version {v} before it is complete ({placed.task.line})"
+                        )
                 (waiting if placed.combined else ready).add(placed.write)
     if waiting:
         raise ProgramError(f"versions {sorted(waiting)} are never combined")
@@ -66,7 +68,9 @@ def needs_are_met(plan: Plan) -> None:
                     if isinstance(need, Move) and isinstance(access, Access):
                         met = (version, access.view, placed.partition) in moves
                     if not met:
-                        raise ProgramError(f"{placed.task.op} reads version {version} without {need} ({placed.task.line})")
+                        raise ProgramError(
+                            f"{placed.task.op} reads version {version} without {need} ({placed.task.line})"
+                        )
 
 
 def temporaries_stay_inside(plan: Plan) -> None:

@@ -192,7 +192,9 @@ def parse_task(line: Line, stores: dict[int, Store]) -> IndexTask:
         rest = line.content[line.at :].strip()
         comment = ast.literal_eval(rest) if rest[:1] in "'\"" else rest
         line.at = len(line.content)
-    written = Access(_store(line, stores, id), _view(line, output, stores[id].shape, shape, reduction), privilege, reduction)
+    written = Access(
+        _store(line, stores, id), _view(line, output, stores[id].shape, shape, reduction), privilege, reduction
+    )
     return IndexTask(op, shape, tuple(inputs), written, tuple(params), comment)
 
 

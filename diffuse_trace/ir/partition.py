@@ -175,9 +175,7 @@ class Partition:
 
     def holds(self, coordinates: tuple[int, ...]) -> bool:
         """Whether the piece at ``coordinates`` is the owner as far as pinned dimensions are concerned."""
-        return all(
-            not isinstance(d, Pinned) or d.owner() == c for d, c in zip(self.dims, coordinates, strict=True)
-        )
+        return all(not isinstance(d, Pinned) or d.owner() == c for d, c in zip(self.dims, coordinates, strict=True))
 
 
 REPLICATED = Partition(())

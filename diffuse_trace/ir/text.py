@@ -9,8 +9,8 @@
     reduce(sum) %2 = sum[98, 98](%1, dtype='float64')
 
 A task names its launch domain after the operation.  Views read as NumPy's indexing, broadcast to that domain; where
-the domain's axes are not in the order of the store's, each slice names its axis: ``%0[1@:, 0@2:9]``.  Inputs come first, in
-the program's order.
+the domain's axes are not in the order of the store's, each slice names its axis: ``%0[1@:, 0@2:9]``.  Inputs come
+first, in the program's order.
 """
 
 from __future__ import annotations

@@ -88,7 +88,8 @@ def spread(value: Any, region: Region) -> Any:
 
 
 def in_store_order(value: Any, view: View) -> Any:
-    """Axes of the domain in the order of the store's: reduced ones dropped, fixed ones inserted, backward ones turned."""
+    """Axes of the domain in the order of the store's: reduced ones dropped, fixed ones inserted, backward ones
+    turned."""
     kept = [a.source for a in view.axes if a.source is not None]
     dropped = [d for d in range(value.ndim) if d not in kept]
     if dropped:
@@ -121,9 +122,10 @@ def write(
 ) -> Piece:
     """The store after ``value``, computed at the ``own`` points of the domain, has been written there.
 
-    ``old`` is what was there, None where nothing of it is kept; ``own`` is None on a rank that has none of the points.  With
-    a ``base``, a buffer of the store whose elements do not matter (or ``in_place`` are the old ones), the value is written
-    into that and the rest copied from the old; without, one loop over the buffer selects.  Ghosts are not kept.
+    ``old`` is what was there, None where nothing of it is kept; ``own`` is None on a rank that has none of the
+    points.  With a ``base``, a buffer of the store whose elements do not matter (or ``in_place`` are the old ones),
+    the value is written into that and the rest copied from the old; without, one loop over the buffer selects.
+    Ghosts are not kept.
     """
     buffer = layout.buffer
     nothing = own is None or any(low >= high for low, high in own)
@@ -149,7 +151,9 @@ def write(
 
 
 def _put(base: Any, value: Any, region: Region, buffer: Region) -> Any:
-    return lax.dynamic_update_slice(base, value, [low - first for (low, _), (first, _) in zip(region, buffer, strict=True)])
+    return lax.dynamic_update_slice(
+        base, value, [low - first for (low, _), (first, _) in zip(region, buffer, strict=True)]
+    )
 
 
 def complement(inner: Region, outer: Region) -> list[Region]:
@@ -164,9 +168,7 @@ def complement(inner: Region, outer: Region) -> list[Region]:
     return [b for b in boxes if all(low < high for low, high in b)]
 
 
-def _select(
-    old: Piece | None, value: Any, target: list[tuple[int, int, int]], layout: Layout, access: Access
-) -> Any:
+def _select(old: Piece | None, value: Any, target: list[tuple[int, int, int]], layout: Layout, access: Access) -> Any:
     """One loop over the buffer: the value where it belongs, the old elements elsewhere."""
     base = jnp.zeros(layout.shape, access.store.dtype) if old is None else fit(old, layout.buffer)
     padding = []
@@ -203,8 +205,8 @@ def _inside(target: list[tuple[int, int, int]], layout: Layout) -> Any | None:
 def materialised(piece: Piece, zero: Any) -> Piece:
     """The same piece, which XLA stores in memory instead of computing it anew at each place where it is read.
 
-    XLA removes `optimization_barrier` before it fuses.  A loop that may change an element, of ``zero`` trips (an int32 that XLA
-    does not know), keeps what is before it apart from what is after it, and costs about a microsecond.
+    XLA removes `optimization_barrier` before it fuses.  A loop that may change an element, of ``zero`` trips (an
+    int32 that XLA does not know), keeps what is before it apart from what is after it, and costs about a microsecond.
     """
     if 0 in piece.array.shape or not piece.array.shape:
         return piece

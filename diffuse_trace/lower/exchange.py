@@ -68,7 +68,9 @@ def directions(transfer: Transfer) -> list[tuple[int, ...]]:
     return sorted(d for d in found if any(d))
 
 
-def add_halo(messages: Messages, transfer: Transfer, shape: tuple[int, ...], held: Layout, number: int, flag: int) -> None:
+def add_halo(
+    messages: Messages, transfer: Transfer, shape: tuple[int, ...], held: Layout, number: int, flag: int
+) -> None:
     """Add the boxes that fill the margin of a store's buffer from its neighbours' blocks."""
     partition, me = transfer.source, transfer.source.coordinates(messages.rank)
     reach = widths(transfer)
@@ -127,11 +129,13 @@ def add_halo(messages: Messages, transfer: Transfer, shape: tuple[int, ...], hel
 # --- moves ---------------------------------------------------------------------------------------
 
 
-def add_move(messages: Messages, transfer: Transfer, ranks: int, held: Layout, target: Region, numbers: tuple[int, int]) -> None:
+def add_move(
+    messages: Messages, transfer: Transfer, ranks: int, held: Layout, target: Region, numbers: tuple[int, int]
+) -> None:
     """Add the boxes that lay a view of a store out over another partition.
 
-    ``held`` is the store's layout here, ``target`` the block of the view's domain that this rank gets (broadcast axes one
-    element long), ``numbers`` the source's and the result's place among the buffers of the exchange.
+    ``held`` is the store's layout here, ``target`` the block of the view's domain that this rank gets (broadcast axes
+    one element long), ``numbers`` the source's and the result's place among the buffers of the exchange.
     """
     view, partition = transfer.view, transfer.partition
     assert view is not None and partition is not None
@@ -198,7 +202,11 @@ def _receivers(rank: int, target: Partition, source: Partition, view: View, rank
         d.axis: d.interval(c) for d, c in zip(source.dims, mine, strict=True) if isinstance(d, Split)
     }
     choices = [
-        [c for c in range(d.parts) if not isinstance(d, Split) or d.axis not in own or _meet(d.interval(c), own[d.axis])]
+        [
+            c
+            for c in range(d.parts)
+            if not isinstance(d, Split) or d.axis not in own or _meet(d.interval(c), own[d.axis])
+        ]
         for d in target.dims
     ]
     for coordinates in itertools.product(*choices):

@@ -21,8 +21,8 @@ import numpy as np
 from ..fuse.plan import Plan
 from .blocks import Piece, fit
 from .geometry import Geometry, Region, halos, shape_of
-from .steps import Communicate, Key, State, Step, steps_of
 from .slots import SMALL, Aval, Slots
+from .steps import Communicate, Key, State, Step, steps_of
 from .transport import Transport
 
 
@@ -30,8 +30,8 @@ from .transport import Transport
 class Segment:
     """One compiled function: ``call(*donated, *spares, *inputs, *operands, active[, token])``.
 
-    Values are named by their slots.  The results are those of ``outputs``, in order; the token comes last where the segment
-    communicates.  The buffers in ``dead`` hold nothing of use afterwards and have not been donated.
+    Values are named by their slots.  The results are those of ``outputs``, in order; the token comes last where the
+    segment communicates.  The buffers in ``dead`` hold nothing of use afterwards and have not been donated.
     """
 
     name: str
@@ -49,8 +49,8 @@ class Segment:
 class Executable:
     """A lowered plan on one rank.
 
-    ``entry`` and ``final`` hold (store id, slot): of each input, and of each live store that has changed; ``consumed`` the
-    inputs whose buffers are used up.  ``halos`` says
+    ``entry`` and ``final`` hold (store id, slot): of each input, and of each live store that has changed;
+    ``consumed`` the inputs whose buffers are used up.  ``halos`` says
     which exchanges of inputs may be left out: (store id, its shifts), in the order of the ``active`` vector.  ``valid``
     are the shifts for which a changed store's ghosts are valid afterwards.
     """
@@ -73,7 +73,7 @@ class Executable:
 
 def build(plan: Plan, geometry: Geometry, transport: Transport, digest: int, grain: str) -> Executable:
     """Lower a plan for the rank of ``geometry``; compilation happens at the first call of each segment."""
-    entry = {store: version for store, version in plan.versions.entry.items()}
+    entry = dict(plan.versions.entry)
     entered = {version: store for store, version in entry.items()}
     skippable = [(t.version, frozenset(t.shifts)) for t in halos(plan) if t.version in entered]
     flags = {version: n for n, (version, _) in enumerate(skippable)}
@@ -180,7 +180,9 @@ class _Builder:
         segment.outputs += [self.slots[k] for k in outside]
         dying = [k for k in (*idle, *used) if k not in wanted and k not in donated and self._nbytes(k) >= SMALL]
         segment.dead = nameless + [self.slots[k] for k in dying]
-        segment.call = self._function(segment, donated, [slots.number(s) for s in order], len(slots.all), inputs, outside)
+        segment.call = self._function(
+            segment, donated, [slots.number(s) for s in order], len(slots.all), inputs, outside
+        )
 
     def _nameless(self) -> int:
         """A new slot of the environment, for a buffer that holds nothing of use."""

@@ -1,7 +1,7 @@
 """Buffer assignment: which result of a segment is built in which donated buffer.
 
-A result in fresh pages costs many times the kernel that makes it.  So each large one is built in a slot: the buffer of an
-input that dies in the segment, once that is over, or a spare that the runtime keeps.  An update that reads its
+A result in fresh pages costs many times the kernel that makes it.  So each large one is built in a slot: the buffer
+of an input that dies in the segment, once that is over, or a spare that the runtime keeps.  An update that reads its
 store only where it writes, or writes little of it, happens in place.
 """
 
@@ -51,9 +51,7 @@ class Slots:
             if (key not in wanted and self._large(key)) or key in updated:
                 self.all.append(Slot(builder.aval(key), key, key, key in updated))
         events = [
-            (step, root)
-            for step in segment.steps
-            for root in (step.roots if isinstance(step, Compute) else [None])
+            (step, root) for step in segment.steps for root in (step.roots if isinstance(step, Compute) else [None])
         ]
         for n, (step, root) in enumerate(events):
             needed = step.reads(root) if isinstance(step, Compute) and root is not None else step.uses

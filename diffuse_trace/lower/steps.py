@@ -54,7 +54,8 @@ class State:
 
 
 class Step:
-    """One step; ``uses`` and ``makes`` are the keys that it reads and sets, ``updates`` those that it changes in place."""
+    """One step; ``uses`` and ``makes`` are the keys that it reads and sets, ``updates`` those that it changes in
+    place."""
 
     uses: tuple[Key, ...] = ()
     makes: tuple[Key, ...] = ()
@@ -70,8 +71,8 @@ class Step:
 class Compute(Step):
     """Some index tasks on the points of this rank, as a number of loops.
 
-    Each version that outlives the step, and each partial result, is the root of one loop over the block.  A temporary is
-    computed anew in each loop that needs it: XLA would materialise what two loops share, which costs more than
+    Each version that outlives the step, and each partial result, is the root of one loop over the block.  A temporary
+    is computed anew in each loop that needs it: XLA would materialise what two loops share, which costs more than
     recomputing it, unless it is expensive (`_shared`).
     """
 
@@ -139,7 +140,9 @@ class Compute(Step):
     def run(self, state: State) -> None:
         """Trace one loop after the other, in program order of their roots."""
         for root in self.roots:
-            pieces = {key: piece for key, piece in state.pieces.items() if key in self.uses or key.version in self.roots}
+            pieces = {
+                key: piece for key, piece in state.pieces.items() if key in self.uses or key.version in self.roots
+            }
             for t in self.loop(root):
                 pieces[Key(self.plan.placed[t].write)] = self._task(t, pieces, state)
             piece = pieces[Key(root)]
@@ -177,7 +180,9 @@ class Compute(Step):
                 if not isinstance(access, Access) or (seen != version and seen not in made):
                     continue
                 whole = access.view.is_identity(access.store.shape)
-                if not isinstance(need, Local) or not (access.view == target.view if seen == version and same else whole):
+                if not isinstance(need, Local) or not (
+                    access.view == target.view if seen == version and same else whole
+                ):
                     return False
         return same or target.view.is_identity(target.store.shape)
 
@@ -313,11 +318,14 @@ def _check(spec: ExchangeSpec, sizes: Sequence[int]) -> None:
         ends = [s * (n - 1) for s, n in zip(box.strides, box.shape, strict=True)]
         low, high = box.offset + sum(min(e, 0) for e in ends), box.offset + sum(max(e, 0) for e in ends)
         if not 0 <= low <= high < sizes[box.buffer]:
-            raise ProgramError(f"{spec.where}: a message reaches beyond its buffer: {box} of {sizes[box.buffer]} elements")
+            raise ProgramError(
+                f"{spec.where}: a message reaches beyond its buffer: {box} of {sizes[box.buffer]} elements"
+            )
 
 
 class Combine(Step):
-    """Partial results become whole ones: one allreduce for each operator and dtype, and one scan for each running sum."""
+    """Partial results become whole ones: one allreduce for each operator and dtype, and one scan for each running
+    sum."""
 
     communicates = True
 

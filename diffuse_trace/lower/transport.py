@@ -74,7 +74,8 @@ class Transport(Protocol):
         active: Any,
         token: Any,
     ) -> tuple[list[Any], list[Any], Any]:
-        """Run an exchange: ``results`` are shapes and dtypes; returns the updated buffers, the results and the token."""
+        """Run an exchange: ``results`` are shapes and dtypes; returns the updated buffers, the results and the
+        token."""
 
     def allreduce(
         self, array: Any, op: str, ranks: tuple[int, ...], digest: int, where: str, token: Any

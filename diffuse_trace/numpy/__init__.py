@@ -28,8 +28,8 @@ from numpy import (  # noqa: F401 - NumPy's types, constants and helpers are the
     int32,
     int64,
     int_,
-    integer,
     intc,
+    integer,
     intp,
     issubdtype,
     nan,
@@ -60,7 +60,7 @@ from .linalg import *  # noqa: F403
 from .manipulation import *  # noqa: F403
 from .reductions import *  # noqa: F403
 
-bool = bool_  # noqa: A001 - NumPy's name
+bool = bool_
 
 
 class _Missing(_NotSupportedError, AttributeError):

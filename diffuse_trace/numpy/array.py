@@ -18,7 +18,7 @@ from . import core, indexing
 __all__ = ["ndarray"]
 
 
-class ndarray(Array):  # noqa: N801 - NumPy's name
+class ndarray(Array):
     """An array whose elements are spread over the ranks; operations on it are recorded, fused and run later.
 
     Made by the functions of this module, not by its constructor.  Slices are views of the same elements, as in NumPy.
@@ -68,7 +68,7 @@ class ndarray(Array):  # noqa: N801 - NumPy's name
         return self.size * self.itemsize
 
     @property
-    def T(self) -> ndarray:  # noqa: N802 - NumPy's name
+    def T(self) -> ndarray:
         """The view with the axes reversed."""
         return self._view(self.view.transposed(tuple(reversed(range(self.ndim)))))
 
@@ -385,10 +385,7 @@ def _method(name: str) -> Any:
     return method
 
 
-for _name in (
-    "sum prod min max mean var std any all argmin argmax ptp cumsum cumprod ravel squeeze swapaxes repeat round clip "
-    "dot trace nonzero conj diagonal take"
-).split():
+for _name in ["sum", "prod", "min", "max", "mean", "var", "std", "any", "all", "argmin", "argmax", "ptp", "cumsum", "cumprod", "ravel", "squeeze", "swapaxes", "repeat", "round", "clip", "dot", "trace", "nonzero", "conj", "diagonal", "take"]:
     setattr(ndarray, _name, _method(_name))
 ndarray.conjugate = _method("conj")  # type: ignore[attr-defined]
 

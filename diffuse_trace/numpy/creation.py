@@ -13,13 +13,10 @@ from .. import recording
 from . import core
 from .array import ndarray
 
-__all__ = (
-    "array asarray asanyarray ascontiguousarray copy zeros ones full empty zeros_like ones_like full_like empty_like arange "
-    "linspace logspace geomspace eye identity diag tri tril triu meshgrid indices fromfunction"
-).split()
+__all__ = ["array", "asarray", "asanyarray", "ascontiguousarray", "copy", "zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "arange", "linspace", "logspace", "geomspace", "eye", "identity", "diag", "tri", "tril", "triu", "meshgrid", "indices", "fromfunction"]
 
 
-def array(object: Any, dtype: Any = None, *, copy: bool = True, ndmin: int = 0, **_: Any) -> ndarray:  # noqa: A002
+def array(object: Any, dtype: Any = None, *, copy: bool = True, ndmin: int = 0, **_: Any) -> ndarray:
     """A new array with the elements of numbers, nested sequences or arrays; every rank gives the same."""
     made = core.as_array(object, dtype)
     if made is object and copy:
@@ -174,7 +171,7 @@ def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True, d
     return made if dtype is None else made.astype(dtype)
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, **_: Any) -> ndarray:  # noqa: N803 - NumPy's names
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, **_: Any) -> ndarray:
     """Ones on the ``k``-th diagonal, zeros elsewhere."""
     made = core.empty((operator.index(N), operator.index(N if M is None else M)), _dtype(dtype))
     core.write("eye", [], made, k=operator.index(k))
@@ -202,7 +199,7 @@ def diag(v: Any, k: int = 0) -> ndarray:
     return diagonal(v, k).copy()
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> ndarray:  # noqa: N803
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> ndarray:
     """Ones at and below the ``k``-th diagonal."""
     rows, columns = arange(N)[:, np.newaxis], arange(N if M is None else M)
     return (columns <= rows + k).astype(dtype)

@@ -9,14 +9,7 @@ import numpy as np
 from ..recording import Array
 from . import core
 
-_NAMES = (
-    "add subtract multiply divide floor_divide remainder fmod power float_power negative positive absolute fabs sign rint "
-    "floor ceil trunc exp exp2 expm1 log log2 log10 log1p sqrt square cbrt reciprocal sin cos tan arcsin arccos arctan "
-    "arctan2 hypot sinh cosh tanh arcsinh arccosh arctanh degrees radians deg2rad rad2deg maximum minimum fmax fmin greater "
-    "greater_equal less less_equal equal not_equal logical_and logical_or logical_xor logical_not bitwise_and bitwise_or "
-    "bitwise_xor invert left_shift right_shift gcd lcm isnan isinf isfinite signbit copysign nextafter spacing heaviside "
-    "logaddexp logaddexp2 ldexp conjugate bitwise_count"
-).split()
+_NAMES = ["add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "power", "float_power", "negative", "positive", "absolute", "fabs", "sign", "rint", "floor", "ceil", "trunc", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "square", "cbrt", "reciprocal", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "hypot", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "deg2rad", "rad2deg", "maximum", "minimum", "fmax", "fmin", "greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift", "gcd", "lcm", "isnan", "isinf", "isfinite", "signbit", "copysign", "nextafter", "spacing", "heaviside", "logaddexp", "logaddexp2", "ldexp", "conjugate", "bitwise_count"]
 
 
 class Ufunc:
@@ -60,10 +53,10 @@ class Ufunc:
 
 _ufuncs = {name: Ufunc(name) for name in _NAMES}
 globals().update(_ufuncs)
-abs = _ufuncs["absolute"]  # noqa: A001 - NumPy's name
+abs = _ufuncs["absolute"]
 mod = _ufuncs["remainder"]
 true_divide = _ufuncs["divide"]
-pow = _ufuncs["power"]  # noqa: A001
+pow = _ufuncs["power"]
 conj = _ufuncs["conjugate"]
 bitwise_not = bitwise_invert = _ufuncs["invert"]
 acos, asin, atan, atan2 = (_ufuncs[n] for n in ("arccos", "arcsin", "arctan", "arctan2"))
@@ -72,9 +65,9 @@ bitwise_left_shift, bitwise_right_shift = _ufuncs["left_shift"], _ufuncs["right_
 
 __all__ = [
     *_NAMES,
-    *("abs mod true_divide pow conj bitwise_not bitwise_invert acos asin atan atan2 acosh asinh atanh").split(),
-    *("bitwise_left_shift bitwise_right_shift where clip real imag angle nan_to_num isclose round around fix modf frexp").split(),
-    *("divmod sinc isreal iscomplex isposinf isneginf").split(),
+    *["abs", "mod", "true_divide", "pow", "conj", "bitwise_not", "bitwise_invert", "acos", "asin", "atan", "atan2", "acosh", "asinh", "atanh"],
+    *["bitwise_left_shift", "bitwise_right_shift", "where", "clip", "real", "imag", "angle", "nan_to_num", "isclose", "round", "around", "fix", "modf", "frexp"],
+    *["divmod", "sinc", "isreal", "iscomplex", "isposinf", "isneginf"],
 ]
 
 
@@ -99,7 +92,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     return core.apply("where", [condition, x, y], result)
 
 
-def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None) -> Any:
     """Limit the elements to ``[a_min, a_max]``; None is no limit."""
     low, high = a_min if a_min is not None else min, a_max if a_max is not None else max
     if low is None and high is None:
@@ -156,7 +149,7 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
     return core.apply("isclose", inputs, np.dtype(bool), **params)
 
 
-def round(a: Any, decimals: int = 0, out: Any = None) -> Any:  # noqa: A001
+def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     """Rounded to ``decimals`` places, halves to even."""
     x = core.as_array(a)
     result = np.dtype(np.float16) if x.dtype.kind == "b" else x.dtype
@@ -185,7 +178,7 @@ def frexp(x: Any) -> tuple[Any, Any]:
     return core.apply("frexp_0", [x], mantissa), core.apply("frexp_1", [x], exponent)
 
 
-def divmod(x1: Any, x2: Any) -> tuple[Any, Any]:  # noqa: A001
+def divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     """``(x1 // x2, x1 % x2)``."""
     return core.ufunc("floor_divide", x1, x2), core.ufunc("remainder", x1, x2)
 

@@ -14,7 +14,7 @@ from ..ir.view import Axis
 from . import core
 from .array import ndarray
 
-__all__ = "dot vdot inner outer matmul vecdot tensordot trace diagonal kron".split()
+__all__ = ["dot", "vdot", "inner", "outer", "matmul", "vecdot", "tensordot", "trace", "diagonal", "kron"]
 
 
 def _contract(a: ndarray, b: ndarray, a_axes: list[int], b_axes: list[int], kept: list[int], ndim: int) -> ndarray:
@@ -194,7 +194,7 @@ def kron(a: Any, b: Any) -> ndarray:
     return made
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:  # noqa: A002 - NumPy's name
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:
     """The norm of a vector (``ord`` any number, inf or -inf) or of a matrix ('fro', 1, -1, inf, -inf).
 
     By default the root of the sum of squares of all elements.

@@ -14,12 +14,7 @@ from ..errors import NotSupportedError
 from . import core, indexing
 from .array import ndarray
 
-__all__ = (
-    "transpose permute_dims swapaxes moveaxis reshape ravel squeeze expand_dims atleast_1d atleast_2d atleast_3d flip fliplr "
-    "flipud rot90 roll concatenate concat stack vstack hstack dstack column_stack split array_split hsplit vsplit tile "
-    "repeat pad broadcast_to broadcast_arrays append copyto take allclose array_equal array_equiv shape ndim size iscomplexobj "
-    "isrealobj isscalar ediff1d"
-).split()
+__all__ = ["transpose", "permute_dims", "swapaxes", "moveaxis", "reshape", "ravel", "squeeze", "expand_dims", "atleast_1d", "atleast_2d", "atleast_3d", "flip", "fliplr", "flipud", "rot90", "roll", "concatenate", "concat", "stack", "vstack", "hstack", "dstack", "column_stack", "split", "array_split", "hsplit", "vsplit", "tile", "repeat", "pad", "broadcast_to", "broadcast_arrays", "append", "copyto", "take", "allclose", "array_equal", "array_equiv", "shape", "ndim", "size", "iscomplexobj", "isrealobj", "isscalar", "ediff1d"]
 
 
 def _axis(axis: Any, ndim: int) -> int:
@@ -402,7 +397,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
     return moved if moved is not a else a.copy()
 
 
-def tile(A: Any, reps: Any) -> ndarray:  # noqa: N803 - NumPy's name
+def tile(A: Any, reps: Any) -> ndarray:
     """The array repeated along axes."""
     a = core.as_array(A)
     counts = tuple(reps) if isinstance(reps, Sequence) else (reps,)

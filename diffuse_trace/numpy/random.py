@@ -18,9 +18,7 @@ from ..runtime.ranks import world
 from . import core
 from .array import ndarray
 
-__all__ = (
-    "Generator default_rng seed rand randn random random_sample ranf sample randint uniform normal standard_normal"
-).split()
+__all__ = ["Generator", "default_rng", "seed", "rand", "randn", "random", "random_sample", "ranf", "sample", "randint", "uniform", "normal", "standard_normal"]
 
 
 def _entropy() -> int:

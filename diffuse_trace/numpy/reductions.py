@@ -15,10 +15,7 @@ from . import core
 from .array import ndarray
 from .elementwise import where as select
 
-__all__ = (
-    "sum prod min max amin amax mean var std average ptp any all argmin argmax count_nonzero nansum nanprod nanmin nanmax "
-    "nanmean nanvar nanstd nanargmin nanargmax cumsum cumprod nancumsum diff trapezoid nonzero"
-).split()
+__all__ = ["sum", "prod", "min", "max", "amin", "amax", "mean", "var", "std", "average", "ptp", "any", "all", "argmin", "argmax", "count_nonzero", "nansum", "nanprod", "nanmin", "nanmax", "nanmean", "nanvar", "nanstd", "nanargmin", "nanargmax", "cumsum", "cumprod", "nancumsum", "diff", "trapezoid", "nonzero"]
 
 
 def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -80,7 +77,7 @@ def _wide(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.uint64) if dtype.kind == "u" and dtype.itemsize < 8 else dtype
 
 
-def sum(  # noqa: A001 - NumPy's name
+def sum(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> ndarray:
     """The sum of the elements along ``axis`` (an integer, a tuple, or None for all); small integers in 64 bits."""
@@ -115,12 +112,12 @@ def _extreme(op: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any,
     return _finish(_reduce(op, op, [a], axes, a.dtype), axes, keepdims, out, initial, name)
 
 
-def max(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> ndarray:  # noqa: A001
+def max(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> ndarray:
     """The largest element along ``axis``; NaN where there is one.  Raises ValueError for no elements."""
     return _extreme("max", a, axis, out, keepdims, initial, where)
 
 
-def min(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> ndarray:  # noqa: A001
+def min(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> ndarray:
     """The smallest element along ``axis``; NaN where there is one.  Raises ValueError for no elements."""
     return _extreme("min", a, axis, out, keepdims, initial, where)
 
@@ -138,14 +135,14 @@ def _truth(a: Any) -> ndarray:
     return a if a.dtype.kind == "b" else a != a.dtype.type(0)
 
 
-def any(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> ndarray:  # noqa: A001
+def any(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> ndarray:
     """Whether an element along ``axis`` is true."""
     a = _masked(_truth(a), where, False)
     axes = _axes(axis, a.ndim)
     return _finish(_reduce("max", "max", [a], axes, a.dtype), axes, keepdims, out)
 
 
-def all(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> ndarray:  # noqa: A001
+def all(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> ndarray:
     """Whether all elements along ``axis`` are true."""
     a = _masked(_truth(a), where, True)
     axes = _axes(axis, a.ndim)

@@ -19,8 +19,8 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
 def configure() -> None:
     """Prepare this process; the first call does it, later ones cost nothing.
 
-    JAX gets 64-bit types, and runs executables in the calling thread: MPI calls of one replay are then over before those
-    of the next begin, in the same order on every rank, and a failed one is known at once.
+    JAX gets 64-bit types, and runs executables in the calling thread: MPI calls of one replay are then over before
+    those of the next begin, in the same order on every rank, and a failed one is known at once.
     """
     started = "jax" in sys.modules and _backend_started()
     threads = config.get("threads") or max(1, cores() // world().size)

@@ -88,9 +88,7 @@ class Replay:
         for store in executable.consumed:
             inputs[store].buffer = None
         return {
-            store: Data(
-                values[slot], partition, margin, valid | inputs[store].valid if unchanged else valid, reusable
-            )
+            store: Data(values[slot], partition, margin, valid | inputs[store].valid if unchanged else valid, reusable)
             for store, slot, partition, margin, valid, unchanged, reusable in self.final
         }
 

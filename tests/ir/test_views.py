@@ -47,7 +47,9 @@ def test_views_share_memory_and_compose() -> None:
     ],
 )
 def test_covers(view: View, covers: bool) -> None:
-    assert view.covers((3, 4) if len(view.axes) == 2 and view.shape != (4,) and view.shape != (0, 4) else (1, 4)) is covers
+    assert (
+        view.covers((3, 4) if len(view.axes) == 2 and view.shape != (4,) and view.shape != (0, 4) else (1, 4)) is covers
+    )
 
 
 @settings(max_examples=200, deadline=None)
@@ -95,7 +97,15 @@ def test_owner_of_each_index(extent: int, parts: int, data: st.DataObject) -> No
 
 @pytest.mark.parametrize(
     ("ranks", "ndim", "right"),
-    [(1, 2, (1, 1)), (6, 2, (3, 2)), (12, 2, (4, 3)), (16, 2, (4, 4)), (7, 2, (7, 1)), (12, 3, (3, 2, 2)), (8, 3, (2, 2, 2))],
+    [
+        (1, 2, (1, 1)),
+        (6, 2, (3, 2)),
+        (12, 2, (4, 3)),
+        (16, 2, (4, 4)),
+        (7, 2, (7, 1)),
+        (12, 3, (3, 2, 2)),
+        (8, 3, (2, 2, 2)),
+    ],
 )
 def test_process_grids_are_those_of_mpi(ranks: int, ndim: int, right: tuple[int, ...]) -> None:
     assert dims_create(ranks, ndim) == right

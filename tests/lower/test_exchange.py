@@ -128,7 +128,9 @@ def test_move(data: st.DataObject, ranks: int) -> None:
     shape = data.draw(shapes())
     source = data.draw(partitions(shape, ranks))
     view = data.draw(views(shape))
-    target = data.draw(st.one_of(partitions(view.shape, ranks), st.just(Partition(())))) if view.shape else Partition(())
+    target = (
+        data.draw(st.one_of(partitions(view.shape, ranks), st.just(Partition(())))) if view.shape else Partition(())
+    )
     array = np.arange(np.prod(shape)).reshape(shape)
     right = view.of(array)
     broadcast = view.broadcast_axes()

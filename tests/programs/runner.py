@@ -37,10 +37,11 @@ def compare(got: Any, right: Any, where: str = "result") -> None:
 
 
 def main(folder: str, fuse: str, decorated: str, names: list[str]) -> None:
+    from table import PROGRAMS
+
     import diffuse_trace as diffuse
     import diffuse_trace.numpy as dnp
     from diffuse_trace import config
-    from table import PROGRAMS
 
     wrong = []
     with config.override(fuse=fuse):

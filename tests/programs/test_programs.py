@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from launching import launch
-
 from programs.table import PROGRAMS
 
 RUNNER = Path(__file__).with_name("runner.py")

@@ -69,10 +69,11 @@ class Context:
 class Kernel:
     """A registered operation.
 
-    ``generate(context, *blocks)`` gives the block of the output: the region's shape (or one that broadcasts to it).  Where
-    the task reduces, it gives the own points instead, with extent 1 along the axes that the output lacks.  Inputs have
-    the region's extent along each axis or 1 where they are broadcast; operands are 0-d arrays.  ``reference`` means the same with NumPy on whole arrays, not cut into blocks.
-    ``exact`` kernels get no points but their own.
+    ``generate(context, *blocks)`` gives the block of the output: the region's shape (or one that broadcasts to it).
+    Where the task reduces, it gives the own points instead, with extent 1 along the axes that the output lacks.
+    Inputs have the region's extent along each axis or 1 where they are broadcast; operands are 0-d arrays.
+    ``reference`` means the same with NumPy on whole arrays, not cut into blocks. ``exact`` kernels get no points but
+    their own.
     """
 
     name: str
@@ -86,11 +87,49 @@ class Kernel:
         return 10 if self.name in _SLOW else 1
 
 
-#: Functions that cost as much as storing and loading a value or more (measured: exp 1.7 ns an element, log 5.5, sin 11).
+#: Functions that cost as much as storing and loading a value or more (measured: exp 1.7 ns an element, log 5.5, sin
+#: 11).
 _SLOW = frozenset(
-    "exp exp2 expm1 log log2 log10 log1p power float_power sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh "
-    "arcsinh arccosh arctanh cbrt hypot logaddexp logaddexp2 fmod remainder random_uniform random_normal random_integers "
-    "contract sum prod min max cumsum cumprod".split()
+    [
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "power",
+        "float_power",
+        "sin",
+        "cos",
+        "tan",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "arctan2",
+        "sinh",
+        "cosh",
+        "tanh",
+        "arcsinh",
+        "arccosh",
+        "arctanh",
+        "cbrt",
+        "hypot",
+        "logaddexp",
+        "logaddexp2",
+        "fmod",
+        "remainder",
+        "random_uniform",
+        "random_normal",
+        "random_integers",
+        "contract",
+        "sum",
+        "prod",
+        "min",
+        "max",
+        "cumsum",
+        "cumprod",
+    ]
 )
 
 
