@@ -43,6 +43,21 @@ class Array:
         self.view = View.identity(store.shape) if view is None else view
         self.weak = weak
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements along each axis."""
+        return self.view.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.view.shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the elements."""
+        return self.store.ir.dtype
+
 
 class Window:
     """Index tasks that wait to be run, what they read, and which stores were seen."""

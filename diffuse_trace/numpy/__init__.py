@@ -52,13 +52,16 @@ from numpy import (  # noqa: F401 - NumPy's types, constants and helpers are the
 
 from .. import config as _config
 from ..errors import NotSupportedError as _NotSupportedError
-from . import linalg, random
+from . import linalg as linalg
+from . import random as random
 from .array import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .elementwise import *  # noqa: F403
+from .joining import *  # noqa: F403
 from .linalg import *  # noqa: F403
 from .manipulation import *  # noqa: F403
 from .reductions import *  # noqa: F403
+from .statistics import *  # noqa: F403
 
 bool = bool_
 
@@ -74,7 +77,7 @@ def __getattr__(name: str) -> _Any:
     hint = f"; the nearest that is supported is {near[0]}" if near else ""
     if hasattr(_numpy, name):
         raise _Missing(
-            f"numpy.{name} is not supported on distributed arrays{hint}; numpy.asarray(x) gathers an array on every rank"
+            f"numpy.{name} is not supported on distributed arrays{hint}; numpy.asarray(x) gathers one on every rank"
         )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 

@@ -14,16 +14,18 @@ from ..ir import View
 from ..recording import Array
 from ..runtime.stores import LogicalStore
 from . import core, indexing
+from .operators import Operators, library
+from .selection import Selection
 
 __all__ = ["ndarray"]
 
 
-class ndarray(Array):
+class ndarray(Operators):
     """An array whose elements are spread over the ranks; operations on it are recorded, fused and run later.
 
     Made by the functions of this module, not by its constructor.  Slices are views of the same elements, as in NumPy.
-    ``float``, ``int``, ``bool``, ``print`` and ``numpy.asarray`` need values: what has been recorded is run first, and every
-    rank must take part.
+    ``float``, ``int``, ``bool``, ``print`` and ``numpy.asarray`` need values: what has been recorded is run first,
+    and every rank must take part.
     """
 
     __slots__ = ("_readonly",)
@@ -38,24 +40,9 @@ class ndarray(Array):
     # --- what it is ------------------------------------------------------------------------------
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Elements along each axis."""
-        return self.view.shape
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.view.shape)
-
-    @property
     def size(self) -> int:
         """Number of elements."""
         return self.view.size
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Type of the elements."""
-        return self.store.ir.dtype
 
     @property
     def itemsize(self) -> int:
@@ -75,12 +62,12 @@ class ndarray(Array):
     @property
     def real(self) -> ndarray:
         """The real part (a copy for complex arrays, where NumPy gives a view)."""
-        return _library("real")(self)
+        return library("real")(self)
 
     @property
     def imag(self) -> ndarray:
         """The imaginary part (a copy)."""
-        return _library("imag")(self)
+        return library("imag")(self)
 
     @property
     def flat(self) -> Iterator[ndarray]:
@@ -158,7 +145,9 @@ class ndarray(Array):
 
     def __repr__(self) -> str:
         if recording.tracing():
-            return f"<array of shape {self.shape} and dtype {self.dtype} in {recording.tracing()}, which is being traced>"
+            return (
+                f"<array of shape {self.shape} and dtype {self.dtype} in {recording.tracing()}, which is being traced>"
+            )
         return repr(self.gather())
 
     def __str__(self) -> str:
@@ -188,7 +177,7 @@ class ndarray(Array):
 
     # --- elements --------------------------------------------------------------------------------
 
-    def __getitem__(self, key: Any) -> ndarray:
+    def __getitem__(self, key: Any) -> Any:
         items = key if isinstance(key, tuple) else (key,)
         if indexing.is_basic(items):
             return self._view(indexing.basic(self.view, items))
@@ -196,7 +185,11 @@ class ndarray(Array):
         if indexing.is_basic(items):
             return self._view(indexing.basic(self.view, items))
         mask = indexing.sole_mask(self, items)
-        return indexing.compress(self, mask) if mask is not None else indexing.take(self, items)
+        if mask is None:
+            return indexing.take(self, items)
+        if recording.tracing() and mask.shape == self.shape:
+            return Selection(self, mask)
+        return indexing.compress(self, mask)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.check_writable()
@@ -205,7 +198,9 @@ class ndarray(Array):
             items = indexing.as_key(key)
         if not indexing.is_basic(items):
             mask = indexing.sole_mask(self, items)
-            if mask is None or not indexing.set_where(self, mask, value):
+            if isinstance(value, Selection) and mask is not None:
+                value.assign_to(self, mask)
+            elif mask is None or not indexing.set_where(self, mask, value):
                 indexing.put(self, items, value)
             return
         target = ndarray(self.store, indexing.basic(self.view, items))
@@ -231,8 +226,15 @@ class ndarray(Array):
             core.write("copy", [value], self)
         else:
             with np.errstate(all="ignore"):
-                core.write("fill", [np.asarray(value).astype(self.dtype)[()] if not _fits(value, self.dtype) else
-                                    self.dtype.type(value)], self)
+                core.write(
+                    "fill",
+                    [
+                        np.asarray(value).astype(self.dtype)[()]
+                        if not _fits(value, self.dtype)
+                        else self.dtype.type(value)
+                    ],
+                    self,
+                )
 
     def fill(self, value: Any) -> None:
         """Set all elements to a scalar."""
@@ -251,7 +253,9 @@ class ndarray(Array):
         if dtype.kind not in "biufc":
             raise NotSupportedError(f"astype({dtype}) is not supported; use numbers or booleans")
         if not np.can_cast(self.dtype, dtype, casting):  # type: ignore[arg-type]
-            raise TypeError(f"Cannot cast array data from {self.dtype!r} to {dtype!r} according to the rule {casting!r}")
+            raise TypeError(
+                f"Cannot cast array data from {self.dtype!r} to {dtype!r} according to the rule {casting!r}"
+            )
         if not copy and dtype == self.dtype:
             return self
         made = core.empty(self.shape, dtype)
@@ -266,36 +270,6 @@ class ndarray(Array):
 
     def __reduce__(self) -> Any:
         return _from_host, (self.gather(),)
-
-    # --- arithmetic ------------------------------------------------------------------------------
-
-    def __matmul__(self, other: Any) -> ndarray:
-        return _library("matmul")(self, other)
-
-    def __rmatmul__(self, other: Any) -> ndarray:
-        return _library("matmul")(other, self)
-
-    def __imatmul__(self, other: Any) -> ndarray:
-        self[...] = _library("matmul")(self, other)
-        return self
-
-    def __divmod__(self, other: Any) -> tuple[ndarray, ndarray]:
-        return self // other, self % other
-
-    def __rdivmod__(self, other: Any) -> tuple[ndarray, ndarray]:
-        return other // self, other % self
-
-    def __pos__(self) -> ndarray:
-        return core.ufunc("positive", self)
-
-    def __neg__(self) -> ndarray:
-        return core.ufunc("negative", self)
-
-    def __abs__(self) -> ndarray:
-        return core.ufunc("absolute", self)
-
-    def __invert__(self) -> ndarray:
-        return core.ufunc("invert", self)
 
     # --- NumPy's functions -----------------------------------------------------------------------
 
@@ -318,104 +292,5 @@ def _fits(value: Any, dtype: np.dtype) -> bool:
 def _from_host(array: np.ndarray) -> ndarray:
     return core.as_array(array)
 
-
-def _library(name: str) -> Any:
-    from .. import numpy as library
-
-    return getattr(library, name)
-
-
-def _binary(name: str, reflected: bool) -> Any:
-    def method(self: ndarray, other: Any) -> Any:
-        if not _is_operand(other):
-            return NotImplemented
-        return core.ufunc(name, other, self) if reflected else core.ufunc(name, self, other)
-
-    return method
-
-
-def _in_place(name: str) -> Any:
-    def method(self: ndarray, other: Any) -> Any:
-        if not _is_operand(other):
-            return NotImplemented
-        return core.ufunc(name, self, other, out=self)
-
-    return method
-
-
-def _is_operand(x: Any) -> bool:
-    return isinstance(x, Array | int | float | complex | np.generic | np.ndarray | list | tuple)
-
-
-_OPERATORS = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "pow": "power",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "left_shift",
-    "rshift": "right_shift",
-}
-for _short, _name in _OPERATORS.items():
-    setattr(ndarray, f"__{_short}__", _binary(_name, False))
-    setattr(ndarray, f"__r{_short}__", _binary(_name, True))
-    setattr(ndarray, f"__i{_short}__", _in_place(_name))
-for _short, _name in (
-    ("lt", "less"),
-    ("le", "less_equal"),
-    ("gt", "greater"),
-    ("ge", "greater_equal"),
-    ("eq", "equal"),
-    ("ne", "not_equal"),
-):
-    setattr(ndarray, f"__{_short}__", _binary(_name, False))
-
-
-def _method(name: str) -> Any:
-    def method(self: ndarray, *args: Any, **kwargs: Any) -> Any:
-        return _library(name)(self, *args, **kwargs)
-
-    method.__name__ = name
-    method.__doc__ = f"The function ``{name}`` of this module, on this array."
-    return method
-
-
-for _name in ["sum", "prod", "min", "max", "mean", "var", "std", "any", "all", "argmin", "argmax", "ptp", "cumsum", "cumprod", "ravel", "squeeze", "swapaxes", "repeat", "round", "clip", "dot", "trace", "nonzero", "conj", "diagonal", "take"]:
-    setattr(ndarray, _name, _method(_name))
-ndarray.conjugate = _method("conj")  # type: ignore[attr-defined]
-
-
-def _shape_arguments(name: str) -> Any:
-    def method(self: ndarray, *args: Any, **kwargs: Any) -> Any:
-        # Both x.reshape(2, 3) and x.reshape((2, 3)); both x.transpose(1, 0) and x.transpose((1, 0)).
-        given = args[0] if len(args) == 1 and (args[0] is None or isinstance(args[0], tuple | list)) else args
-        return _library(name)(self, given if args else None, **kwargs)
-
-    method.__name__ = name
-    method.__doc__ = f"The function ``{name}`` of this module, on this array."
-    return method
-
-
-ndarray.reshape = _shape_arguments("reshape")  # type: ignore[attr-defined]
-ndarray.transpose = _shape_arguments("transpose")  # type: ignore[attr-defined]
-
-
-def _flatten(self: ndarray, order: str = "C") -> ndarray:
-    """A copy in one dimension."""
-    return _library("ravel")(self).copy()
-
-
-def _broadcast_to(self: ndarray, shape: Any) -> ndarray:
-    """The view that repeats the elements to ``shape``."""
-    return _library("broadcast_to")(self, shape)
-
-
-ndarray.flatten = _flatten  # type: ignore[attr-defined]
-ndarray.broadcast_to = _broadcast_to  # type: ignore[attr-defined]
 
 recording.array_class = ndarray

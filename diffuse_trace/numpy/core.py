@@ -27,15 +27,13 @@ def as_array(x: Any, dtype: Any = None) -> ndarray:
     if isinstance(x, ndarray):
         return x if dtype is None or np.dtype(dtype) == x.dtype else x.astype(dtype)
     if isinstance(x, list | tuple) and _holds_arrays(x):
-        from .manipulation import stack
+        from .joining import stack
 
         made = stack([as_array(item) for item in x])
         return made if dtype is None else made.astype(dtype)
     host = np.asarray(x, dtype=dtype)
     if host.dtype.kind not in "biufc":
-        raise TypeError(
-            f"{recording.user_line()}: arrays of {host.dtype} are not supported; use numbers or booleans"
-        )
+        raise TypeError(f"{recording.user_line()}: arrays of {host.dtype} are not supported; use numbers or booleans")
     return ndarray(recording.from_host(host))
 
 
@@ -128,8 +126,8 @@ def apply(
 ) -> ndarray:
     """Record one elementwise operation, and return its result: ``out``, or a new array of dtype ``result``.
 
-    ``inputs`` are as `operand` gives them; ``loop`` are the dtypes they are cast to first.  Where ``where`` is False elements
-    of ``out`` stay as they are.
+    ``inputs`` are as `operand` gives them; ``loop`` are the dtypes they are cast to first.  Where ``where`` is False
+    elements of ``out`` stay as they are.
     """
     shape = common_shape(*map(shape_of, inputs))
     if loop is not None:
@@ -137,7 +135,9 @@ def apply(
         if any(d != (x.store.ir.dtype if isinstance(x, Array) else x.dtype) for x, d in zip(inputs, loop, strict=True)):
             params["loop"] = tuple(d.name for d in loop)
     if where is True:
-        target = _output(op, out, shape, result, casting) if out is not None else empty(shape, result, _weak(inputs, result))
+        target = (
+            _output(op, out, shape, result, casting) if out is not None else empty(shape, result, _weak(inputs, result))
+        )
         write(op, inputs, target, **params)
         return target
     where = operand(where)
@@ -196,9 +196,17 @@ def _output(op: str, out: Any, shape: tuple[int, ...], result: np.dtype, casting
     return out
 
 
-def ufunc(name: str, *args: Any, out: Any = None, where: Any = True, dtype: Any = None, casting: str = "same_kind") -> Any:
+def ufunc(
+    name: str, *args: Any, out: Any = None, where: Any = True, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
     """Call the ufunc ``name`` of NumPy on arrays of this package."""
     function: np.ufunc = getattr(np, name)
+    if recording.tracing():
+        from .selection import Selection
+        from .selection import apply as select
+
+        if any(isinstance(x, Selection) for x in args):
+            return select(name, args)
     inputs = [operand(x) for x in args]
     loop = resolve(function, tuple(map(kind_of, inputs)), None if dtype is None else np.dtype(dtype))
     params: dict[str, Any] = {}

@@ -13,7 +13,34 @@ from .. import recording
 from . import core
 from .array import ndarray
 
-__all__ = ["array", "asarray", "asanyarray", "ascontiguousarray", "copy", "zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "arange", "linspace", "logspace", "geomspace", "eye", "identity", "diag", "tri", "tril", "triu", "meshgrid", "indices", "fromfunction"]
+__all__ = [
+    "array",
+    "asarray",
+    "asanyarray",
+    "ascontiguousarray",
+    "copy",
+    "zeros",
+    "ones",
+    "full",
+    "empty",
+    "zeros_like",
+    "ones_like",
+    "full_like",
+    "empty_like",
+    "arange",
+    "linspace",
+    "logspace",
+    "geomspace",
+    "eye",
+    "identity",
+    "diag",
+    "tri",
+    "tril",
+    "triu",
+    "meshgrid",
+    "indices",
+    "fromfunction",
+]
 
 
 def array(object: Any, dtype: Any = None, *, copy: bool = True, ndmin: int = 0, **_: Any) -> ndarray:
@@ -45,6 +72,7 @@ def copy(a: Any, order: str = "K") -> ndarray:
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
+    sizes: tuple[int, ...]
     try:
         sizes = (operator.index(shape),)
     except TypeError:
@@ -139,7 +167,9 @@ def linspace(
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     start, stop = core.operand(start), core.operand(stop)
-    result = np.result_type(*(np.asarray(v).dtype if not isinstance(v, ndarray) else v.dtype for v in (start, stop)), 0.0)
+    result = np.result_type(
+        *(np.asarray(v).dtype if not isinstance(v, ndarray) else v.dtype for v in (start, stop)), 0.0
+    )
     shape = core.common_shape(core.shape_of(start), core.shape_of(stop))
     made = core.empty((num, *shape), _dtype(result if dtype is None else dtype))
     inputs = [v if isinstance(v, ndarray) else result.type(v) for v in (start, stop)]
@@ -152,7 +182,9 @@ def linspace(
     return (made, step) if retstep else made
 
 
-def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None) -> ndarray:
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None
+) -> ndarray:
     """``base`` to the power of evenly spaced numbers."""
     made = core.ufunc("power", base, linspace(start, stop, num, endpoint))
     return made if dtype is None else made.astype(dtype)
@@ -208,13 +240,13 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> ndarray
 def tril(m: Any, k: int = 0) -> ndarray:
     """The elements at and below the ``k``-th diagonal, zeros above."""
     m = core.as_array(m)
-    return core.apply("where", [tri(*m.shape[-2:], k=k, dtype=bool), m, m.dtype.type(0)], m.dtype)
+    return core.apply("where", [tri(m.shape[-2], m.shape[-1], k, bool), m, m.dtype.type(0)], m.dtype)
 
 
 def triu(m: Any, k: int = 0) -> ndarray:
     """The elements at and above the ``k``-th diagonal, zeros below."""
     m = core.as_array(m)
-    return core.apply("where", [tri(*m.shape[-2:], k=k - 1, dtype=bool), m.dtype.type(0), m], m.dtype)
+    return core.apply("where", [tri(m.shape[-2], m.shape[-1], k - 1, bool), m.dtype.type(0), m], m.dtype)
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[ndarray, ...]:
@@ -244,12 +276,14 @@ def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False) -
     shape = _shape(dimensions)
     axes = []
     for axis in range(len(shape)):
-        made = core.empty(shape if not sparse else tuple(n if d == axis else 1 for d, n in enumerate(shape)), _dtype(dtype))
+        made = core.empty(
+            shape if not sparse else tuple(n if d == axis else 1 for d, n in enumerate(shape)), _dtype(dtype)
+        )
         core.write("iota", [0, 1], made, axis=axis)
         axes.append(made)
     if sparse:
         return tuple(axes)
-    from .manipulation import stack
+    from .joining import stack
 
     return stack(axes) if axes else empty((0,), dtype)
 

@@ -9,14 +9,97 @@ import numpy as np
 from ..recording import Array
 from . import core
 
-_NAMES = ["add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "power", "float_power", "negative", "positive", "absolute", "fabs", "sign", "rint", "floor", "ceil", "trunc", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "square", "cbrt", "reciprocal", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "hypot", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "deg2rad", "rad2deg", "maximum", "minimum", "fmax", "fmin", "greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift", "gcd", "lcm", "isnan", "isinf", "isfinite", "signbit", "copysign", "nextafter", "spacing", "heaviside", "logaddexp", "logaddexp2", "ldexp", "conjugate", "bitwise_count"]
+_NAMES = [
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "floor_divide",
+    "remainder",
+    "fmod",
+    "power",
+    "float_power",
+    "negative",
+    "positive",
+    "absolute",
+    "fabs",
+    "sign",
+    "rint",
+    "floor",
+    "ceil",
+    "trunc",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "square",
+    "cbrt",
+    "reciprocal",
+    "sin",
+    "cos",
+    "tan",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "arctan2",
+    "hypot",
+    "sinh",
+    "cosh",
+    "tanh",
+    "arcsinh",
+    "arccosh",
+    "arctanh",
+    "degrees",
+    "radians",
+    "deg2rad",
+    "rad2deg",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "equal",
+    "not_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "logical_not",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "invert",
+    "left_shift",
+    "right_shift",
+    "gcd",
+    "lcm",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "signbit",
+    "copysign",
+    "nextafter",
+    "spacing",
+    "heaviside",
+    "logaddexp",
+    "logaddexp2",
+    "ldexp",
+    "conjugate",
+    "bitwise_count",
+]
 
 
 class Ufunc:
     """An elementwise function with NumPy's name, signature and result types.
 
-    ``f(x, ..., out=None, where=True, dtype=None, casting="same_kind")``; arguments broadcast against each other.  ``out``
-    gets the result; where ``where`` is False its elements stay (a new ``out`` holds 0 there).
+    ``f(x, ..., out=None, where=True, dtype=None, casting="same_kind")``; arguments broadcast against each other.
+    ``out`` gets the result; where ``where`` is False its elements stay (a new ``out`` holds 0 there).
     """
 
     def __init__(self, name: str) -> None:
@@ -33,7 +116,9 @@ class Ufunc:
         if len(args) == self.nin + 1 and out is None:
             *args, out = args  # type: ignore[assignment]
         if len(args) != self.nin:
-            raise TypeError(f"{self._name}() takes from {self.nin} to {self.nargs} positional arguments but {len(args)} were given")
+            raise TypeError(
+                f"{self._name}() takes from {self.nin} to {self.nargs} positional arguments but {len(args)} were given"
+            )
         return core.ufunc(self._name, *args, out=out, where=where, dtype=dtype, **kwargs)
 
     def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
@@ -65,16 +150,44 @@ bitwise_left_shift, bitwise_right_shift = _ufuncs["left_shift"], _ufuncs["right_
 
 __all__ = [
     *_NAMES,
-    *["abs", "mod", "true_divide", "pow", "conj", "bitwise_not", "bitwise_invert", "acos", "asin", "atan", "atan2", "acosh", "asinh", "atanh"],
-    *["bitwise_left_shift", "bitwise_right_shift", "where", "clip", "real", "imag", "angle", "nan_to_num", "isclose", "round", "around", "fix", "modf", "frexp"],
+    *[
+        "abs",
+        "mod",
+        "true_divide",
+        "pow",
+        "conj",
+        "bitwise_not",
+        "bitwise_invert",
+        "acos",
+        "asin",
+        "atan",
+        "atan2",
+        "acosh",
+        "asinh",
+        "atanh",
+    ],
+    *[
+        "bitwise_left_shift",
+        "bitwise_right_shift",
+        "where",
+        "clip",
+        "real",
+        "imag",
+        "angle",
+        "nan_to_num",
+        "isclose",
+        "round",
+        "around",
+        "fix",
+        "modf",
+        "frexp",
+    ],
     *["divmod", "sinc", "isreal", "iscomplex", "isposinf", "isneginf"],
 ]
 
 
 def _common(*inputs: Any) -> np.dtype:
-    examples = [
-        (x.weak(0) if x.weak is not None else x.store.ir.dtype) if isinstance(x, Array) else x for x in inputs
-    ]
+    examples = [(x.weak(0) if x.weak is not None else x.store.ir.dtype) if isinstance(x, Array) else x for x in inputs]
     return np.result_type(*examples)
 
 
@@ -134,7 +247,7 @@ def angle(z: Any, deg: bool = False) -> Any:
 def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """NaN and infinities replaced by numbers; in place with ``copy=False``."""
     x = core.as_array(x)
-    params = {"nan": float(nan)}
+    params: dict[str, Any] = {"nan": float(nan)}
     if posinf is not None:
         params["posinf"] = float(posinf)
     if neginf is not None:
@@ -145,7 +258,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, 
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
     """Whether ``|a - b| <= atol + rtol * |b|``, elementwise."""
     inputs = [core.as_array(v) for v in (a, b)]
-    params = {"rtol": float(rtol), "atol": float(atol), "equal_nan": bool(equal_nan)}
+    params: dict[str, Any] = {"rtol": float(rtol), "atol": float(atol), "equal_nan": bool(equal_nan)}
     return core.apply("isclose", inputs, np.dtype(bool), **params)
 
 

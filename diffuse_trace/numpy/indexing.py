@@ -48,9 +48,7 @@ def basic(view: View, key: tuple[Any, ...]) -> View:
         else:
             n, i = view.shape[axis], operator.index(k)
             if not -n <= i < n:
-                raise IndexError(
-                    f"index {i} is out of bounds for axis {axis} with size {n} ({recording.user_line()})"
-                )
+                raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n} ({recording.user_line()})")
             view = view.fixed(axis, i % n)
     return view
 
@@ -210,7 +208,9 @@ def _advanced(array: ndarray, key: tuple[Any, ...]) -> tuple[tuple[int, ...], np
     return result, flat
 
 
-def _index_lazily(along: np.ndarray, key: tuple[Any, ...], here: tuple[slice, ...], result: tuple[int, ...]) -> np.ndarray:
+def _index_lazily(
+    along: np.ndarray, key: tuple[Any, ...], here: tuple[slice, ...], result: tuple[int, ...]
+) -> np.ndarray:
     """``along[key][here]``; index arrays are cut to the part of the result first where they lead it."""
     arrays = [k for k in key if isinstance(k, np.ndarray)]
     if len(key) == 1 and len(arrays) == 1 and here:

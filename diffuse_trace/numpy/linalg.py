@@ -18,7 +18,8 @@ __all__ = ["dot", "vdot", "inner", "outer", "matmul", "vecdot", "tensordot", "tr
 
 
 def _contract(a: ndarray, b: ndarray, a_axes: list[int], b_axes: list[int], kept: list[int], ndim: int) -> ndarray:
-    """Sum of products over the axes of a domain of ``ndim`` axes that are not ``kept``; each array lies along its axes."""
+    """Sum of products over the axes of a domain of ``ndim`` axes that are not ``kept``; each array lies along its
+    axes."""
     shape = [1] * ndim
     for x, axes in ((a, a_axes), (b, b_axes)):
         for d, n in zip(axes, x.shape, strict=True):
@@ -80,7 +81,8 @@ def matmul(x1: Any, x2: Any, out: Any = None) -> ndarray:
 
 
 def dot(a: Any, b: Any, out: Any = None) -> ndarray:
-    """The product of vectors, of matrices, or with a scalar; sums over the last axis of ``a`` and the second last of ``b``."""
+    """The product of vectors, of matrices, or with a scalar; sums over the last axis of ``a`` and the second last of
+    ``b``."""
     a, b = core.as_array(a), core.as_array(b)
     if not a.ndim or not b.ndim:
         return core.ufunc("multiply", a, b, out=out)
@@ -235,5 +237,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
         value = (largest if ord > 0 else smallest)(sums, rest, keepdims=True)
         return value if keepdims else value[tuple(0 if d in (row, column) else slice(None) for d in range(x.ndim))]
     if ord in (2, -2, "nuc"):
-        raise NotSupportedError(f"norm(ord={ord!r}) of a matrix is not supported; use numpy.linalg.norm(numpy.asarray(x))")
+        raise NotSupportedError(
+            f"norm(ord={ord!r}) of a matrix is not supported; use numpy.linalg.norm(numpy.asarray(x))"
+        )
     raise ValueError("Invalid norm order for matrices.")

@@ -14,10 +14,41 @@ from ..errors import NotSupportedError
 from . import core, indexing
 from .array import ndarray
 
-__all__ = ["transpose", "permute_dims", "swapaxes", "moveaxis", "reshape", "ravel", "squeeze", "expand_dims", "atleast_1d", "atleast_2d", "atleast_3d", "flip", "fliplr", "flipud", "rot90", "roll", "concatenate", "concat", "stack", "vstack", "hstack", "dstack", "column_stack", "split", "array_split", "hsplit", "vsplit", "tile", "repeat", "pad", "broadcast_to", "broadcast_arrays", "append", "copyto", "take", "allclose", "array_equal", "array_equiv", "shape", "ndim", "size", "iscomplexobj", "isrealobj", "isscalar", "ediff1d"]
+__all__ = [
+    "transpose",
+    "permute_dims",
+    "swapaxes",
+    "moveaxis",
+    "reshape",
+    "ravel",
+    "squeeze",
+    "expand_dims",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "flip",
+    "fliplr",
+    "flipud",
+    "rot90",
+    "broadcast_to",
+    "broadcast_arrays",
+    "copyto",
+    "take",
+    "allclose",
+    "array_equal",
+    "array_equiv",
+    "shape",
+    "ndim",
+    "size",
+    "iscomplexobj",
+    "isrealobj",
+    "isscalar",
+    "ediff1d",
+]
 
 
-def _axis(axis: Any, ndim: int) -> int:
+def axis_of(axis: Any, ndim: int) -> int:
+    """The axis counted from the front.  Raises AxisError, as NumPy does."""
     a = operator.index(axis)
     if not -ndim <= a < ndim:
         raise np.exceptions.AxisError(a, ndim)
@@ -33,7 +64,7 @@ def transpose(a: Any, axes: Any = None) -> ndarray:
     a = core.as_array(a)
     if axes is None:
         return a.T
-    order = tuple(_axis(x, a.ndim) for x in axes)
+    order = tuple(axis_of(x, a.ndim) for x in axes)
     if sorted(order) != list(range(a.ndim)):
         raise ValueError("axes don't match array")
     return _view(a, a.view.transposed(order))
@@ -46,7 +77,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
     """The view with two axes exchanged."""
     a = core.as_array(a)
     order = list(range(a.ndim))
-    i, j = _axis(axis1, a.ndim), _axis(axis2, a.ndim)
+    i, j = axis_of(axis1, a.ndim), axis_of(axis2, a.ndim)
     order[i], order[j] = j, i
     return transpose(a, order)
 
@@ -54,8 +85,8 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
 def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
     """The view with axes moved to other places."""
     a = core.as_array(a)
-    sources = [_axis(s, a.ndim) for s in (source if isinstance(source, Sequence) else [source])]
-    targets = [_axis(d, a.ndim) for d in (destination if isinstance(destination, Sequence) else [destination])]
+    sources = [axis_of(s, a.ndim) for s in (source if isinstance(source, Sequence) else [source])]
+    targets = [axis_of(d, a.ndim) for d in (destination if isinstance(destination, Sequence) else [destination])]
     if len(sources) != len(targets):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")
     order = [d for d in range(a.ndim) if d not in sources]
@@ -87,9 +118,9 @@ _FEW = 32
 def reshape(a: Any, shape: Any = None, order: str = "C", *, copy: bool | None = None) -> ndarray:
     """The elements, in row-major order, in another shape.
 
-    Where only axes of one element come or go this is a view, as in NumPy.  Otherwise NumPy gives a view of the same elements
-    and this a copy that cannot be written to, so that code which relies on the view fails instead of going wrong; ``.copy()``
-    of it can be written to.
+    Where only axes of one element come or go this is a view, as in NumPy.  Otherwise NumPy gives a view of the same
+    elements and this a copy that cannot be written to, so that code which relies on the view fails instead of going
+    wrong; ``.copy()`` of it can be written to.
     """
     if order not in ("C", "A", "K"):
         raise NotSupportedError("reshape in Fortran order is not supported; transpose before and after")
@@ -107,9 +138,8 @@ def reshape(a: Any, shape: Any = None, order: str = "C", *, copy: bool | None = 
         return made.copy() if copy else made
     if not a.size:
         return core.empty(sizes, a.dtype)
-    made = _by_strides(a, sizes) if recording.tracing() or a.size <= _FEW else None
-    if made is None:
-        made = indexing.reshaped(a, sizes)
+    strided = _by_strides(a, sizes) if recording.tracing() or a.size <= _FEW else None
+    made = indexing.reshaped(a, sizes) if strided is None else strided
     if not copy:
         made._readonly = (
             "a reshape that merges or splits axes is a copy here, where NumPy's is a view; use x.reshape(...).copy()"
@@ -119,16 +149,12 @@ def reshape(a: Any, shape: Any = None, order: str = "C", *, copy: bool | None = 
 
 def _by_strides(a: ndarray, sizes: tuple[int, ...]) -> ndarray | None:
     """A reshape as strided copies: one axis split or merged at a time, over the smaller of its parts."""
-    flat = a
+    flat: ndarray | None = a
     with recording.one_operation():
-        while flat.ndim > 1:
-            flat = _merge(flat) if flat is not None else None  # type: ignore[assignment]
-            if flat is None:
-                return None
+        while flat is not None and flat.ndim > 1:
+            flat = _merge(flat)
         for d in range(len(sizes) - 1):
-            flat = _split(flat, d, sizes[d])  # type: ignore[assignment]
-            if flat is None:
-                return None
+            flat = _split(flat, d, sizes[d]) if flat is not None else None
     return flat
 
 
@@ -174,7 +200,7 @@ def squeeze(a: Any, axis: Any = None) -> ndarray:
     if axis is None:
         axes = [d for d, n in enumerate(a.shape) if n == 1]
     else:
-        axes = [_axis(x, a.ndim) for x in (axis if isinstance(axis, tuple) else (axis,))]
+        axes = [axis_of(x, a.ndim) for x in (axis if isinstance(axis, tuple) else (axis,))]
         if any(a.shape[d] != 1 for d in axes):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
     view = a.view
@@ -188,7 +214,7 @@ def expand_dims(a: Any, axis: Any) -> ndarray:
     a = core.as_array(a)
     given = axis if isinstance(axis, tuple) else (axis,)
     view = a.view
-    for d in sorted(_axis(x, a.ndim + len(given)) for x in given):
+    for d in sorted(axis_of(x, a.ndim + len(given)) for x in given):
         view = view.expanded(d)
     return _view(a, view)
 
@@ -225,7 +251,9 @@ def atleast_3d(*arys: Any) -> Any:
 def flip(m: Any, axis: Any = None) -> ndarray:
     """The view with the order along axes (all by default) reversed."""
     m = core.as_array(m)
-    axes = range(m.ndim) if axis is None else [_axis(a, m.ndim) for a in (axis if isinstance(axis, tuple) else (axis,))]
+    axes = (
+        range(m.ndim) if axis is None else [axis_of(a, m.ndim) for a in (axis if isinstance(axis, tuple) else (axis,))]
+    )
     return m[tuple(slice(None, None, -1) if d in axes else slice(None) for d in range(m.ndim))]
 
 
@@ -242,241 +270,13 @@ def flipud(m: Any) -> ndarray:
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> ndarray:
     """The view turned by 90 degrees ``k`` times in the plane of two axes."""
     m = core.as_array(m)
-    first, second = (_axis(a, m.ndim) for a in axes)
+    first, second = (axis_of(a, m.ndim) for a in axes)
     k %= 4
     if k == 2:
         return flip(m, (first, second))
     if k == 1:
         return swapaxes(flip(m, second), first, second)
     return flip(swapaxes(m, first, second), second) if k == 3 else m
-
-
-# --- joining -------------------------------------------------------------------------------------
-
-
-def _joined_dtype(arrays: Sequence[ndarray], dtype: Any) -> np.dtype:
-    return np.dtype(dtype) if dtype is not None else np.result_type(*[a.dtype for a in arrays])
-
-
-def concatenate(arrays: Any, axis: int | None = 0, out: Any = None, *, dtype: Any = None) -> ndarray:
-    """The arrays one after the other along ``axis``; flattened first where it is None."""
-    parts = [core.as_array(a) for a in arrays]
-    if not parts:
-        raise ValueError("need at least one array to concatenate")
-    if axis is None:
-        parts, axis = [ravel(a) for a in parts], 0
-    if any(a.ndim == 0 for a in parts):
-        raise ValueError("zero-dimensional arrays cannot be concatenated")
-    axis = _axis(axis, parts[0].ndim)
-    shape = list(parts[0].shape)
-    for n, a in enumerate(parts[1:], 1):
-        if a.ndim != len(shape):
-            raise ValueError(
-                "all the input array dimensions except for the concatenation axis must match exactly, but along "
-                f"dimension 0, the array at index 0 has {len(shape)} dimension(s) and the array at index {n} has {a.ndim} "
-                f"dimension(s) ({recording.user_line()})"
-            )
-        for d in range(a.ndim):
-            if d != axis and a.shape[d] != shape[d]:
-                raise ValueError(
-                    "all the input array dimensions except for the concatenation axis must match exactly, but along "
-                    f"dimension {d}, the array at index 0 has size {shape[d]} and the array at index {n} has size "
-                    f"{a.shape[d]} ({recording.user_line()})"
-                )
-    shape[axis] = sum(a.shape[axis] for a in parts)
-    made = core.empty(tuple(shape), _joined_dtype(parts, dtype)) if out is None else out
-    start = 0
-    with recording.one_operation():
-        for a in parts:
-            made[(slice(None),) * axis + (slice(start, start + a.shape[axis]),)] = a
-            start += a.shape[axis]
-    return made
-
-
-concat = concatenate
-
-
-def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None) -> ndarray:
-    """The arrays along a new axis."""
-    parts = [core.as_array(a) for a in arrays]
-    if not parts:
-        raise ValueError("need at least one array to stack")
-    if any(a.shape != parts[0].shape for a in parts):
-        raise ValueError(f"all input arrays must have the same shape ({recording.user_line()})")
-    axis = _axis(axis, parts[0].ndim + 1)
-    return concatenate([expand_dims(a, axis) for a in parts], axis, out, dtype=dtype)
-
-
-def vstack(tup: Any, *, dtype: Any = None) -> ndarray:
-    """The arrays below each other."""
-    return concatenate([atleast_2d(a) for a in tup], 0, dtype=dtype)
-
-
-def hstack(tup: Any, *, dtype: Any = None) -> ndarray:
-    """The arrays beside each other."""
-    parts = [atleast_1d(a) for a in tup]
-    return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype=dtype)
-
-
-def dstack(tup: Any) -> ndarray:
-    """The arrays along a third axis."""
-    return concatenate([atleast_3d(a) for a in tup], 2)
-
-
-def column_stack(tup: Any) -> ndarray:
-    """Vectors as columns, beside matrices."""
-    parts = [core.as_array(a) for a in tup]
-    return concatenate([a[:, np.newaxis] if a.ndim == 1 else a for a in parts], 1)
-
-
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
-    """Views of parts along ``axis``: so many nearly equal ones, or between indices."""
-    ary = core.as_array(ary)
-    axis = _axis(axis, ary.ndim)
-    n = ary.shape[axis]
-    try:
-        sections = operator.index(indices_or_sections)
-    except TypeError:
-        bounds = [0, *indices_or_sections, n]
-    else:
-        if sections <= 0:
-            raise ValueError("number sections must be larger than 0.")
-        each, extra = divmod(n, sections)
-        bounds = [0]
-        for k in range(sections):
-            bounds.append(bounds[-1] + each + (k < extra))
-    before = (slice(None),) * axis
-    return [ary[(*before, slice(low, high))] for low, high in zip(bounds, bounds[1:], strict=False)]
-
-
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
-    """As `array_split`, for equal parts."""
-    ary = core.as_array(ary)
-    if isinstance(indices_or_sections, int) and ary.shape[axis] % indices_or_sections:
-        raise ValueError("array split does not result in an equal division")
-    return array_split(ary, indices_or_sections, axis)
-
-
-def hsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
-    """Split into columns."""
-    ary = core.as_array(ary)
-    return split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0)
-
-
-def vsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
-    """Split into rows."""
-    return split(ary, indices_or_sections, 0)
-
-
-def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
-    """The elements moved along axes, those beyond the end coming back at the start; flattened where axis is None."""
-    a = core.as_array(a)
-    if axis is None:
-        return reshape(roll(ravel(a), shift, 0), a.shape) if a.ndim != 1 else roll(a, shift, 0)
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
-    if len(shifts) != len(axes):
-        shifts = shifts * len(axes) if len(shifts) == 1 else shifts
-        axes = axes * len(shifts) if len(axes) == 1 else axes
-    total: dict[int, int] = {}
-    for s, x in zip(shifts, axes, strict=True):
-        d = _axis(x, a.ndim)
-        total[d] = total.get(d, 0) + operator.index(s)
-    moved = a
-    with recording.one_operation():
-        for d, s in total.items():
-            n = a.shape[d]
-            if not n or not s % n:
-                continue
-            s %= n
-            made = core.empty(a.shape, a.dtype)
-            before = (slice(None),) * d
-            made[(*before, slice(s, None))] = moved[(*before, slice(None, n - s))]
-            made[(*before, slice(None, s))] = moved[(*before, slice(n - s, None))]
-            moved = made
-    return moved if moved is not a else a.copy()
-
-
-def tile(A: Any, reps: Any) -> ndarray:
-    """The array repeated along axes."""
-    a = core.as_array(A)
-    counts = tuple(reps) if isinstance(reps, Sequence) else (reps,)
-    counts = (1,) * (a.ndim - len(counts)) + counts
-    while a.ndim < len(counts):
-        a = a[np.newaxis]
-    made = core.empty(tuple(n * c for n, c in zip(a.shape, counts, strict=True)), a.dtype)
-    with recording.one_operation():
-        for place in np.ndindex(*counts):
-            made[tuple(slice(p * n, (p + 1) * n) for p, n in zip(place, a.shape, strict=True))] = a
-    return made
-
-
-def repeat(a: Any, repeats: Any, axis: int | None = None) -> ndarray:
-    """Each element ``repeats`` times along ``axis``; flattened where it is None.  ``repeats`` is one integer."""
-    a = core.as_array(a)
-    try:
-        count = operator.index(repeats)
-    except TypeError:
-        raise NotSupportedError("repeat with a count for each element is not supported; use one integer") from None
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = _axis(axis, a.ndim)
-    made = core.empty(tuple(n * count if d == axis else n for d, n in enumerate(a.shape)), a.dtype)
-    with recording.one_operation():
-        for k in range(count):
-            made[(slice(None),) * axis + (slice(k, None, count),)] = a
-    return made
-
-
-def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> ndarray:
-    """The array with a border: constant, edge, reflect, symmetric, wrap or empty."""
-    a = core.as_array(array)
-    widths = [tuple(map(int, w)) for w in np.broadcast_to(np.asarray(pad_width), (a.ndim, 2))]
-    if any(w < 0 for pair in widths for w in pair):
-        raise ValueError("index can't contain negative values")
-    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap", "empty"):
-        raise NotSupportedError(f"pad with mode {mode!r} is not supported; there are constant, edge, reflect, symmetric, wrap")
-    made = core.empty(tuple(n + low + high for n, (low, high) in zip(a.shape, widths, strict=True)), a.dtype)
-    inner = tuple(slice(low, low + n) for n, (low, _) in zip(a.shape, widths, strict=True))
-    with recording.one_operation():
-        if mode == "constant":
-            values = np.broadcast_to(np.asarray(constant_values), (a.ndim, 2))
-            if (values == values.flat[0]).all() if values.size else True:
-                made.assign(a.dtype.type(values.flat[0] if values.size else 0))
-        made[inner] = a
-        for d, (low, high) in enumerate(widths):
-            n = a.shape[d]
-            # Axes before this one are complete, those after it have only the middle.
-            around = tuple(slice(None) if k < d else inner[k] for k in range(a.ndim))
-
-            def at(part: Any, d: int = d, around: Any = around) -> tuple[Any, ...]:
-                return (*around[:d], part, *around[d + 1 :])
-
-            if mode == "constant":
-                if not (values == values.flat[0]).all():
-                    made[at(slice(0, low))] = a.dtype.type(values[d][0])
-                    made[at(slice(low + n, None))] = a.dtype.type(values[d][1])
-                continue
-            if mode == "empty":
-                continue
-            if n == 0 and low + high:
-                raise ValueError(f"can't extend empty axis {d} using modes other than 'constant' or 'empty'")
-            for k in range(low):
-                made[at(low - 1 - k)] = made[at(low + _source(mode, -1 - k, n))]
-            for k in range(high):
-                made[at(low + n + k)] = made[at(low + _source(mode, n + k, n))]
-    return made
-
-
-def _source(mode: str, index: int, n: int) -> int:
-    """Which element stands for one outside ``[0, n)``."""
-    if mode == "edge":
-        return min(max(index, 0), n - 1)
-    if mode == "wrap":
-        return index % n
-    period = 2 * n if mode == "symmetric" else max(2 * n - 2, 1)
-    index %= period
-    return index if index < n else period - index - (mode == "symmetric")
 
 
 def broadcast_to(array: Any, shape: Any) -> ndarray:
@@ -487,8 +287,8 @@ def broadcast_to(array: Any, shape: Any) -> ndarray:
         made = _view(a, a.view.broadcast(sizes))
     except ValueError:
         raise ValueError(
-            f"operands could not be broadcast together with remapped shapes [original->remapped]: {a.shape} and requested "
-            f"shape {sizes} ({recording.user_line()})"
+            f"operands could not be broadcast together with remapped shapes [original->remapped]: {a.shape} and "
+            f"requested shape {sizes} ({recording.user_line()})"
         ) from None
     made._readonly = "it is a broadcast view, several elements of which are one"
     return made
@@ -499,11 +299,6 @@ def broadcast_arrays(*args: Any) -> tuple[ndarray, ...]:
     arrays = [core.as_array(a) for a in args]
     shape = core.common_shape(*(a.shape for a in arrays))
     return tuple(broadcast_to(a, shape) for a in arrays)
-
-
-def append(arr: Any, values: Any, axis: int | None = None) -> ndarray:
-    """The array with values after it; both flattened where ``axis`` is None."""
-    return concatenate([core.as_array(arr), core.as_array(values)], axis)
 
 
 def copyto(dst: ndarray, src: Any, casting: str = "same_kind", where: Any = True) -> None:
@@ -523,7 +318,9 @@ def take(a: Any, indices: Any, axis: int | None = None) -> ndarray:
     a = core.as_array(a)
     if axis is None:
         a, axis = ravel(a), 0
-    return a[(slice(None),) * _axis(axis, a.ndim) + (indices if isinstance(indices, ndarray) else np.asarray(indices),)]
+    return a[
+        (slice(None),) * axis_of(axis, a.ndim) + (indices if isinstance(indices, ndarray) else np.asarray(indices),)
+    ]
 
 
 def ediff1d(ary: Any) -> ndarray:

@@ -67,7 +67,7 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     found = getattr(place, name, None)
     if found is None:
         raise NotSupportedError(
-            f"{recording.user_line()}: {module}.{name} is not supported on distributed arrays; numpy.asarray(x) gathers "
-            "one on every rank"
+            f"{recording.user_line()}: {module}.{name} is not supported on distributed arrays; "
+            "numpy.asarray(x) gathers one on every rank"
         )
     return found(*args, **kwargs)

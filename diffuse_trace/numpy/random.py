@@ -1,7 +1,7 @@
 """Random numbers that depend on the seed and the element's index only, not on the number of ranks.
 
-The generator is Threefry-2x64-20 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), counting the flat
-index of each element; its stream is not NumPy's.
+The generator is Threefry-2x64-20 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), counting
+the flat index of each element; its stream is not NumPy's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,21 @@ from ..runtime.ranks import world
 from . import core
 from .array import ndarray
 
-__all__ = ["Generator", "default_rng", "seed", "rand", "randn", "random", "random_sample", "ranf", "sample", "randint", "uniform", "normal", "standard_normal"]
+__all__ = [
+    "Generator",
+    "default_rng",
+    "seed",
+    "rand",
+    "randn",
+    "random",
+    "random_sample",
+    "ranf",
+    "sample",
+    "randint",
+    "uniform",
+    "normal",
+    "standard_normal",
+]
 
 
 def _entropy() -> int:
@@ -85,9 +99,15 @@ class Generator:
         if high is None:
             low, high = 0, low
         high = high + 1 if endpoint else high
-        if not isinstance(low, ndarray) and not isinstance(high, ndarray) and np.any(np.asarray(low) >= np.asarray(high)):
+        if (
+            not isinstance(low, ndarray)
+            and not isinstance(high, ndarray)
+            and np.any(np.asarray(low) >= np.asarray(high))
+        ):
             raise ValueError("low >= high")
-        return self._draw("random_integers", size, dtype, *(np.int64(v) if isinstance(v, int) else v for v in (low, high)))
+        return self._draw(
+            "random_integers", size, dtype, *(np.int64(v) if isinstance(v, int) else v for v in (low, high))
+        )
 
 
 def default_rng(seed: Any = None) -> Generator:

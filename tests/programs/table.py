@@ -508,3 +508,19 @@ def single_elements(np, jit):
     v = np.asarray(noise(4, 5))
     v[2, 3] = v[0, 0] * 2
     return f(u, 2.0), f(u, 3.0), u, v, float(v[1, 1]), float(u[7])
+
+
+@program
+def masked_updates(np, jit):
+    @jit
+    def f(a, b, m):
+        a[m] *= 2
+        a[b > 0.5] = a[b > 0.5] if False else 0.25
+        low = b < 0.3
+        b[low] = a[low] + b[low] ** 2
+        total = a[low].sum()
+        b[low] -= 1
+        return total, b
+
+    a, b = np.asarray(noise(6, 7)), np.asarray(noise(6, 7, seed=1))
+    return f(a, b, a > 0.5), f(a, b, a > 0.7), a
