@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..errors import ProgramError
 from ..ir import REPLICATED, IndexTask, Partition, Pinned, Program, Spread, canonical
 
 
@@ -24,6 +25,8 @@ def align(program: Program, ranks: int, grid: tuple[int, ...] = ()) -> Alignment
     """Choose the partitions.  Cost: two passes over the tasks, whatever the number of ranks."""
     stores: dict[int, Partition] = {s.id: p for s, p in program.inputs}
     tasks: list[Partition | None] = [None] * len(program.tasks)
+    # Where the result of a reduction lies follows from its task, whatever reads it.
+    reduced = {t.output.store.id for t in program.tasks if t.reduces}
 
     for t in range(len(program.tasks) - 1, -1, -1):
         task = program.tasks[t]
@@ -36,10 +39,14 @@ def align(program: Program, ranks: int, grid: tuple[int, ...] = ()) -> Alignment
         if over is None or task.reduces or task.param("replicate"):
             continue
         for access in task.reads():
-            if access.store.id not in stores:
-                wanted = over.push(access.view)
-                if wanted is not None and (access.view.is_identity(access.store.shape) or not _pins(wanted)):
-                    stores[access.store.id] = wanted
+            store = access.store
+            if store.id in stores or store.id in reduced:
+                continue
+            wanted = over.push(access.view)
+            if wanted is None or (_pins(wanted) and not access.view.is_identity(store.shape)):
+                continue
+            if wanted.complete(store.shape):  # a view of a larger store would leave elements without an owner
+                stores[store.id] = wanted
 
     for t, task in enumerate(program.tasks):
         output = task.output
@@ -54,8 +61,11 @@ def align(program: Program, ranks: int, grid: tuple[int, ...] = ()) -> Alignment
             else:
                 over = _follow(task, stores, ranks, grid)
             tasks[t] = over
+        made = over.reduced(output.view) if task.reduces else None
+        if task.reduces and stores.get(output.store.id, made) != made:
+            raise ProgramError(f"{task.op} reduces into %{output.store.id}, which lies elsewhere already ({task.line})")
         if output.store.id not in stores:
-            made = over.reduced(output.view) if task.reduces else over.push(output.view)
+            made = made or over.push(output.view)
             stores[output.store.id] = made if made is not None else canonical(output.store.shape, ranks, grid)
             if made is None and not task.reduces:
                 tasks[t] = stores[output.store.id].pull(output.view)

@@ -96,6 +96,17 @@ class Partition:
         """Whether every rank holds everything."""
         return all(isinstance(d, Spread) for d in self.dims)
 
+    def complete(self, shape: tuple[int, ...]) -> bool:
+        """Whether every element of an array of ``shape`` has an owner: its anchor indices are all within the anchor."""
+        for d in self.dims:
+            if isinstance(d, Split) and shape[d.axis]:
+                last = d.offset + d.step * (shape[d.axis] - 1)
+                if not (0 <= d.offset < d.extent and 0 <= last < d.extent):
+                    return False
+            elif isinstance(d, Pinned) and not 0 <= d.index < d.extent:
+                return False
+        return True
+
     def simplified(self) -> Partition:
         """`REPLICATED` where nothing is split or pinned, else this."""
         return REPLICATED if self.replicated else self

@@ -36,7 +36,7 @@ def _is_integer(k: Any) -> bool:
 def basic(view: View, key: tuple[Any, ...]) -> View:
     """The view that a basic key selects.  Raises IndexError with NumPy's words."""
     key = expand(view.shape, key)
-    axis = 0
+    axis = number = 0  # of the view, and as the user counts
     for k in key:
         if k is None:
             view = view.expanded(axis)
@@ -44,12 +44,13 @@ def basic(view: View, key: tuple[Any, ...]) -> View:
         elif isinstance(k, slice):
             start, stop, step = k.indices(view.shape[axis])
             view = view.sliced(axis, start, step, len(range(start, stop, step)))
-            axis += 1
+            axis, number = axis + 1, number + 1
         else:
             n, i = view.shape[axis], operator.index(k)
             if not -n <= i < n:
-                raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n} ({recording.user_line()})")
+                raise IndexError(f"index {i} is out of bounds for axis {number} with size {n} ({recording.user_line()})")
             view = view.fixed(axis, i % n)
+            number += 1
     return view
 
 

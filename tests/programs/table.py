@@ -313,7 +313,16 @@ def same_array_twice(np, jit):
 def statistics(np, jit):
     @jit
     def f(x):
-        return x.mean(), x.std(), x.var(axis=0), x.min(axis=1), x.max(), x.sum(axis=(0, 1)), np.argmax(x), x.argmin(axis=1)
+        return (
+            x.mean(),
+            x.std(),
+            x.var(axis=0),
+            x.min(axis=1),
+            x.max(),
+            x.sum(axis=(0, 1)),
+            np.argmax(x),
+            x.argmin(axis=1),
+        )
 
     return f(np.asarray(noise(7, 11))), f(np.asarray(noise(30, 4, seed=1)))
 

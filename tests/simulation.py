@@ -1,0 +1,266 @@
+"""Plans carried out on simulated ranks: a rank's elements are numbers, everything else is NaN.
+
+What a rank reads without having it becomes NaN in the result, so a plan that agrees with `sequential` moves all that
+it must.  Halos bring exactly the shifts they promise, temporaries are forgotten after their group, and the margins of
+a store are forgotten when it is written.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from diffuse_trace.fuse import Exchange, Group, Partial, Plan, Reduction, Transfer
+from diffuse_trace.ir import Access, IndexTask, Operand, Partition, Program, Split, Store, View
+
+Index = tuple[slice, ...]
+
+#: What stores hold where nothing has been written yet.
+UNWRITTEN = -1000.0
+
+_FOLDS = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
+_NEUTRAL = {"sum": 0.0, "max": -np.inf, "min": np.inf, "prod": 1.0}
+
+
+def evaluate(task: IndexTask, inputs: list[np.ndarray | float], own: Index) -> np.ndarray:
+    """The elements of a task at its own points; every input and every point counts, each in its own way."""
+    grids = np.meshgrid(*[np.arange(n) for n in task.shape], indexing="ij") if task.shape else []
+    value = np.zeros(task.shape)[own]
+    if task.op == "fill":
+        value = value + sum(float(10**d) * g for d, g in enumerate(grids, 1))[own] if grids else value
+    for k, block in enumerate(inputs, 1):
+        value = value + (k * block if task.op == "add" else block)
+    if task.op == "cumsum":
+        value = np.cumsum(value, axis=_axis(task))
+    return value
+
+
+def sequential(program: Program, inputs: dict[int, np.ndarray], operands: list[float]) -> dict[int, np.ndarray]:
+    """The stores after the tasks have run one after the other on whole arrays."""
+    arrays = {id: array.copy() for id, array in inputs.items()}
+    for task in program.tasks:
+        whole = tuple(slice(0, n) for n in task.shape)
+        blocks = [
+            operands[i.index] if isinstance(i, Operand) else i.view.of(arrays[i.store.id]).copy() for i in task.inputs
+        ]
+        value = evaluate(task, blocks, whole)
+        store = task.output.store
+        array = arrays.setdefault(store.id, np.full(store.shape, UNWRITTEN))
+        if task.reduces:
+            array[...] = folded(task, value)
+        else:
+            put(array, task.output.view, value, whole)
+    return arrays
+
+
+def folded(task: IndexTask, value: np.ndarray) -> np.ndarray:
+    """What a block reduces to, along the axes of the output's store."""
+    view = task.output.view
+    kept = [a.source for a in view.axes]
+    lost = tuple(d for d in range(len(task.shape)) if d not in kept)
+    operator = str(task.output.reduction)
+    result = _FOLDS[operator].reduce(value, axis=lost, initial=_NEUTRAL[operator]) if lost else value
+    remaining = sorted(d for d in kept if d is not None)
+    return np.asarray(result).transpose([remaining.index(d) for d in kept if d is not None])
+
+
+def put(array: np.ndarray, view: View, value: np.ndarray, own: Index) -> None:
+    """Write ``value`` to the own points of a view."""
+    for place, index in zip(np.ndindex(*value.shape), _points(own), strict=True):
+        at = tuple(a.offset if a.source is None else a.offset + a.step * index[a.source] for a in view.axes)
+        array[at] = value[place]
+
+
+def _points(own: Index) -> Iterator[tuple[int, ...]]:
+    return itertools.product(*[range(s.start, s.stop) for s in own])
+
+
+def _axis(task: IndexTask) -> int:
+    axis = task.param("scan")
+    assert isinstance(axis, int)
+    return axis
+
+
+def slices(partition: Partition, shape: tuple[int, ...], rank: int) -> Index | None:
+    """The block of a rank; None where a pinned dimension leaves it out."""
+    coordinates = partition.coordinates(rank)
+    if not partition.holds(coordinates):
+        return None
+    return tuple(slice(low, high) for low, high in partition.block(shape, coordinates))
+
+
+class Simulation:
+    """A plan on ``ranks`` ranks; `run` gives the live stores."""
+
+    def __init__(self, plan: Plan, ranks: int) -> None:
+        self.plan, self.ranks = plan, ranks
+        self.local: dict[int, list[np.ndarray]] = {}  # version -> one array of the store's shape for each rank
+        self.moved: dict[object, list[np.ndarray]] = {}
+        self.operands: list[float] = []
+
+    def run(self, inputs: dict[int, np.ndarray], operands: list[float]) -> dict[int, np.ndarray]:
+        """Carry out all steps."""
+        plan, self.operands = self.plan, operands
+        for id, version in plan.versions.entry.items():
+            self.local[version] = [self._own(id, inputs[id], rank) for rank in range(self.ranks)]
+        for step in plan.steps:
+            if isinstance(step, Exchange):
+                for transfer in step.transfers:
+                    self._halo(transfer) if transfer.view is None else self._move(transfer)
+            elif isinstance(step, Reduction):
+                for item in step.items:
+                    self._scan(item) if item.axis is not None else self._combine(item)
+            else:
+                self._group(step)
+        final = plan.versions.final
+        return {id: self.whole(final[id]) for id in plan.program.live if id in final}
+
+    def whole(self, version: int) -> np.ndarray:
+        """All elements of a version, from their owners; copies must agree and every element must have an owner."""
+        store = self._store(version)
+        result = np.full(store.shape, np.nan)
+        for rank, array in enumerate(self.local[version]):
+            block = slices(self._partition(store.id), store.shape, rank)
+            if block is None:
+                continue
+            known = result[block]
+            assert np.array_equal(array[block], known) or np.isnan(known).all(), f"copies of version {version} differ"
+            result[block] = array[block]
+        assert not np.isnan(result).any(), f"version {version} of %{store.id} has elements without an owner"
+        return result
+
+    def _store(self, version: int) -> Store:
+        return self.plan.versions.all[version].store
+
+    def _partition(self, store: int) -> Partition:
+        return self.plan.alignment.stores[store]
+
+    def _own(self, id: int, array: np.ndarray, rank: int) -> np.ndarray:
+        result = np.full(array.shape, np.nan)
+        block = slices(self._partition(id), array.shape, rank)
+        if block is not None:
+            result[block] = array[block]
+        return result
+
+    def _halo(self, transfer: Transfer) -> None:
+        whole = self.whole(transfer.version)
+        for rank, array in enumerate(self.local[transfer.version]):
+            coordinates = transfer.source.coordinates(rank)
+            for shift in transfer.shifts:
+                region = [slice(0, n) for n in whole.shape]
+                for d, c, s in zip(transfer.source.dims, coordinates, shift, strict=True):
+                    if isinstance(d, Split):
+                        low, high = d.preimage(d.bound(c) + s, d.bound(c + 1) + s)
+                        region[d.axis] = slice(max(low, 0), max(min(high, whole.shape[d.axis]), 0))
+                    else:
+                        assert s == 0
+                if transfer.source.holds(coordinates):
+                    array[tuple(region)] = whole[tuple(region)]
+
+    def _move(self, transfer: Transfer) -> None:
+        view, partition = transfer.view, transfer.partition
+        assert view is not None and partition is not None
+        seen = view.of(self.whole(transfer.version))
+        results = []
+        for rank in range(self.ranks):
+            result = np.full(view.shape, np.nan)
+            block = slices(partition, view.shape, rank)
+            if block is not None:
+                result[block] = seen[block]
+            results.append(result)
+        self.moved[transfer.version, view, partition] = results
+
+    def _group(self, group: Group) -> None:
+        for t in group.tasks:
+            placed = self.plan.placed[t]
+            self.local[placed.write] = [self._task(t, rank) for rank in range(self.ranks)]
+        for version in group.temporaries:
+            del self.local[version]
+
+    def _task(self, t: int, rank: int) -> np.ndarray:
+        plan, placed = self.plan, self.plan.placed[t]
+        task, store = placed.task, placed.task.output.store
+        result = np.full(store.shape, np.nan)
+        own = slices(placed.partition, task.shape, rank)
+        block = slices(self._partition(store.id), store.shape, rank)
+        if task.reduces:
+            if block is not None:
+                result[block] = _NEUTRAL[str(task.output.reduction)]
+        elif task.partial and block is not None:
+            previous = plan.versions.all[placed.write].previous
+            result[block] = UNWRITTEN if previous is None else self.local[previous][rank][block]
+        if own is None or any(s.start >= s.stop for s in own):
+            return result
+        inputs = []
+        for i, version in zip(task.inputs, placed.reads, strict=True):
+            if isinstance(i, Operand):
+                inputs.append(self.operands[i.index])
+            else:
+                inputs.append(self._read(i, version, placed.partition, rank)[own].copy())
+        value = evaluate(task, inputs, own)
+        if task.reduces:
+            part = folded(task, value)
+            assert block is not None and result[block].shape == part.shape, "a partial result lies elsewhere"
+            result[block] = part
+        else:
+            put(result, task.output.view, value, own)
+            outside = np.ones(store.shape, bool)
+            if block is not None:
+                outside[block] = False
+            assert np.isnan(result[outside]).all(), f"{task.op} writes elements of other ranks"
+        return result
+
+    def _read(self, access: Access, version: int, partition: Partition, rank: int) -> np.ndarray:
+        moved = self.moved.get((version, access.view, partition))
+        # A version that is laid out anew may be read in place elsewhere: only what is missing comes from the move.
+        here = access.view.of(self.local[version][rank])
+        return here if moved is None else np.where(np.isnan(here), moved[rank], here)
+
+    def _teams(self, item: Partial) -> Iterator[list[int]]:
+        """The ranks that combine their results, in the order of their coordinates."""
+        grid = Partition(self.plan.placed[self._producer(item.version)].partition.dims)
+        assert grid.grid == item.grid
+        teams: dict[tuple[int, ...], list[int]] = {}
+        for rank in range(self.ranks):
+            coordinates = grid.coordinates(rank)
+            teams.setdefault(tuple(c for g, c in enumerate(coordinates) if g not in item.dims), []).append(rank)
+        yield from teams.values()
+
+    def _producer(self, version: int) -> int:
+        producer = self.plan.versions.all[version].producer
+        assert producer is not None
+        return producer
+
+    def _combine(self, item: Partial) -> None:
+        arrays = self.local[item.version]
+        for team in self._teams(item):
+            total = arrays[team[0]]
+            for rank in team[1:]:
+                total = _FOLDS[item.operator](total, arrays[rank])
+            for rank in team:
+                arrays[rank] = total.copy()
+
+    def _scan(self, item: Partial) -> None:
+        arrays = self.local[item.version]
+        task = self.plan.placed[self._producer(item.version)].task
+        view = task.output.view
+        axis = next(k for k, a in enumerate(view.axes) if a.source == item.axis)
+        store = self._store(item.version)
+        ordered = sorted(
+            range(self.ranks),
+            key=lambda r: (slices(self._partition(store.id), store.shape, r) or (slice(0),) * 9)[axis].start or 0,
+        )
+        for team in self._teams(item):
+            before: np.ndarray | None = None
+            for rank in sorted(team, key=ordered.index):
+                block = slices(self._partition(store.id), store.shape, rank)
+                if block is None or block[axis].start >= block[axis].stop:
+                    continue
+                part = arrays[rank][block]
+                last = part.take([-1], axis=axis)
+                if before is not None:
+                    arrays[rank][block] = _FOLDS[item.operator](part, before)
+                    last = _FOLDS[item.operator](last, before)
+                before = last
