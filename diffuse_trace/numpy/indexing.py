@@ -48,7 +48,8 @@ def basic(view: View, key: tuple[Any, ...]) -> View:
         else:
             n, i = view.shape[axis], operator.index(k)
             if not -n <= i < n:
-                raise IndexError(f"index {i} is out of bounds for axis {number} with size {n} ({recording.user_line()})")
+                where = recording.user_line()
+                raise IndexError(f"index {i} is out of bounds for axis {number} with size {n} ({where})")
             view = view.fixed(axis, i % n)
             number += 1
     return view
