@@ -15,7 +15,10 @@ from .communication import Halo, Local, Need
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A task with its partition, the versions it reads and writes and what each read needs."""
+    """A task with its partition, the versions it reads and writes and what each read needs.
+
+    ``previous`` is the version whose elements remain where the task writes only a part of its store.
+    """
 
     index: int
     task: IndexTask
@@ -23,6 +26,7 @@ class Placed:
     reads: tuple[int, ...]
     needs: tuple[Need, ...]
     write: int
+    previous: int | None = None
 
     @property
     def scan(self) -> int | None:
@@ -87,12 +91,12 @@ def anti_dependence(first: Placed, second: Placed) -> str | None:
 
 
 def reduction(first: Placed, second: Placed) -> str | None:
-    """What the first reduces into is complete only after it, so the second may not read it.
+    """What the first reduces into is complete only after it, so the second may neither read nor update it.
 
     >>> s = a.sum()               # every piece contributes to s
     >>> b = a / s                 # and needs all contributions
     """
-    if first.combined and first.write in second.reads:
+    if first.combined and first.write in (*second.reads, second.previous):
         return f"%{first.task.output.store.id} is reduced into by {first.task.op}: complete only after an allreduce"
     return None
 

@@ -126,7 +126,8 @@ def _place(index: int, program: Program, versions: Versions, alignment: Alignmen
         else Local()  # one rank has everything
         for i in task.inputs
     )
-    return Placed(index, task, partition, versions.reads[index], needs, versions.writes[index])
+    write = versions.writes[index]
+    return Placed(index, task, partition, versions.reads[index], needs, write, versions.all[write].previous)
 
 
 def _steps(

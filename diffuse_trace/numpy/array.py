@@ -200,7 +200,7 @@ class ndarray(Operators):
             mask = indexing.sole_mask(self, items)
             if isinstance(value, Selection) and mask is not None:
                 value.assign_to(self, mask)
-            elif mask is None or not indexing.set_where(self, mask, value):
+            elif not indexing.set_where(self, items, value):
                 indexing.put(self, items, value)
             return
         target = ndarray(self.store, indexing.basic(self.view, items))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import recording
-from ..ir import Privilege
+from ..ir import Privilege, View
 from ..recording import Array
 
 if TYPE_CHECKING:
@@ -83,8 +83,6 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of an elementwise result.  Raises ValueError with NumPy's words and the user's line."""
-    if all(s == shapes[0] for s in shapes):
-        return shapes[0]
     try:
         return broadcast_shapes(*shapes)
     except ValueError:
@@ -96,9 +94,7 @@ def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def empty(shape: tuple[int, ...], dtype: Any, weak: type | None = None) -> ndarray:
     """A new array that an operation is about to write."""
-    from .array import ndarray
-
-    return ndarray(recording.new(shape, dtype), weak=weak)
+    return recording.array_class(recording.new(shape, dtype), View.identity(shape), weak)  # type: ignore[return-value]
 
 
 def write(
@@ -106,10 +102,13 @@ def write(
 ) -> None:
     """Record an operation over the target's shape; inputs are broadcast to it."""
     shape = target.view.shape
-    sources = [
-        (x.store, x.view if x.view.shape == shape else x.view.broadcast(shape)) if isinstance(x, Array) else x
-        for x in inputs
-    ]
+    sources = []
+    for x in inputs:
+        if isinstance(x, Array):
+            view = x.view
+            sources.append((x.store, view if view.shape == shape else view.broadcast(shape)))
+        else:
+            sources.append(x)
     recording.record(op, shape, sources, (target.store, target.view), privilege=privilege, **params)
 
 
@@ -129,15 +128,18 @@ def apply(
     ``inputs`` are as `operand` gives them; ``loop`` are the dtypes they are cast to first.  Where ``where`` is False
     elements of ``out`` stay as they are.
     """
-    shape = common_shape(*map(shape_of, inputs))
     if loop is not None:
-        inputs = [x if isinstance(x, Array) else _typed(x, d) for x, d in zip(inputs, loop, strict=True)]
-        if any(d != (x.store.ir.dtype if isinstance(x, Array) else x.dtype) for x, d in zip(inputs, loop, strict=True)):
-            params["loop"] = tuple(d.name for d in loop)
+        inputs = [x if isinstance(x, Array) else _typed(x, d) for x, d in zip(inputs, loop)]
+        for x, d in zip(inputs, loop):
+            have = x.store.ir.dtype if isinstance(x, Array) else x.dtype
+            if have is not d and have != d:
+                params["loop"] = tuple([d.name for d in loop])
+                break
+    shape = common_shape(*[x.view.shape if isinstance(x, Array) else () for x in inputs])
     if where is True:
-        target = (
-            _output(op, out, shape, result, casting) if out is not None else empty(shape, result, _weak(inputs, result))
-        )
+        target = _output(op, out, shape, result, casting) if out is not None else empty(shape, result)
+        if not shape and out is None:
+            target.weak = _weak(inputs, result)
         write(op, inputs, target, **params)
         return target
     where = operand(where)
@@ -163,10 +165,9 @@ def _typed(x: Any, dtype: np.dtype) -> Any:
 
 def _weak(inputs: Sequence[Any], result: np.dtype) -> type | None:
     """The type of which the result is a weak scalar: that of operations on weak scalars only."""
-    arrays = [x for x in inputs if isinstance(x, Array)]
-    if not arrays or len(arrays) < len(inputs) or any(x.weak is None for x in arrays):
-        return None
-    return {"i": int, "f": float, "c": complex}.get(result.kind)
+    if inputs and all(isinstance(x, Array) and x.weak is not None for x in inputs):
+        return {"i": int, "f": float, "c": complex}.get(result.kind)
+    return None
 
 
 def _output(op: str, out: Any, shape: tuple[int, ...], result: np.dtype, casting: str) -> ndarray:

@@ -84,8 +84,9 @@ def as_key(key: Any) -> tuple[Any, ...]:
     result = []
     for k in items:
         if isinstance(k, list):
-            k = np.asarray(k) if not any(isinstance(i, Array) for i in k) else core.as_array(k)
-            k = k.astype(np.intp) if k.size == 0 else k
+            made = np.asarray(k) if not any(isinstance(i, Array) for i in k) else core.as_array(k)
+            made = made.astype(np.intp) if made.size == 0 else made
+            k = made if made.dtype.kind in "biu" else k
         if isinstance(k, bool | np.bool_):
             k = np.asarray(k)
         if isinstance(k, np.ndarray | Array) and k.dtype.kind not in "biu":
@@ -104,29 +105,54 @@ def as_key(key: Any) -> tuple[Any, ...]:
 
 def sole_mask(array: Array, key: tuple[Any, ...]) -> ndarray | None:
     """The boolean mask that is the whole key and covers all axes of the array, or its leading ones; None otherwise."""
-    keys = [k for k in key if k is not Ellipsis]
-    if len(keys) != 1 or not isinstance(keys[0], np.ndarray | Array) or keys[0].dtype.kind != "b":
+    if key and key[-1] is Ellipsis:
+        key = key[:-1]
+    if len(key) != 1 or not _is_mask(key[0]):
         return None
-    mask = core.as_array(keys[0])
-    for axis, (m, n) in enumerate(zip(mask.shape, array.view.shape, strict=False)):
+    mask = core.as_array(key[0])
+    _check_mask(mask.shape, array.view.shape, 0)
+    return mask
+
+
+def _is_mask(k: Any) -> bool:
+    return isinstance(k, np.ndarray | Array) and k.dtype.kind == "b"
+
+
+def _check_mask(mask: tuple[int, ...], shape: tuple[int, ...], first: int) -> None:
+    for axis, (m, n) in enumerate(zip(mask, shape[first:], strict=False), first):
         if m != n:
             raise IndexError(
                 f"boolean index did not match indexed array along axis {axis}; size of axis is {n} but size of "
                 f"corresponding boolean axis is {m} ({recording.user_line()})"
             )
-    return mask
 
 
-def set_where(target: ndarray, mask: ndarray, value: Any) -> bool:
-    """``target[mask] = value`` for a value that is the same at each element of the mask; False for others."""
-    value = core.operand(value)
-    rest = target.shape[mask.ndim :]
-    shape = core.shape_of(value)
-    if len(shape) > len(rest) and any(n != 1 for n in shape[: len(shape) - len(rest)]):
+def set_where(target: ndarray, key: tuple[Any, ...], value: Any) -> bool:
+    """``target[key] = value`` for one mask, with slices and integers beside it, and a value that is the same at each
+    element of the mask.  False for all other keys and values.
+    """
+    key = expand(target.shape, key)
+    masks = [n for n, k in enumerate(key) if _is_mask(k)]
+    rest = key[: masks[0]] + key[masks[0] + 1 :] if len(masks) == 1 else (masks,)
+    if not is_basic(rest):
         return False
-    for _ in range(len(rest)):
-        mask = mask[..., np.newaxis]
-    core.write("choose", [mask, value, target], target, privilege=Privilege.READ_WRITE)
+    place = masks[0]
+    mask = core.as_array(key[place])
+    _check_mask(mask.shape, target.shape, sum(k is not None for k in key[:place]))
+    chosen = target[(*key[:place], *(slice(None),) * mask.ndim, *key[place + 1 :])]
+    first = sum(k is None or isinstance(k, slice) for k in key[:place])
+    after = chosen.ndim - first - mask.ndim
+    value = core.operand(value)
+    shape = core.shape_of(value)
+    # The axes of the value that fall on the elements of the mask, or on axes before it, must have one element.
+    same = 0 if place else after
+    if any(n != 1 for n in shape[: max(len(shape) - same, 0)]):
+        return False
+    while len(shape) > after and value.ndim:
+        value = value[0]
+        shape = value.shape
+    mask = mask[(..., *(None,) * after)]
+    core.write("choose", [mask, value, chosen], chosen, privilege=Privilege.READ_WRITE)
     return True
 
 
@@ -148,6 +174,8 @@ def compress(array: ndarray, mask: ndarray) -> ndarray:
 
     _refuse_tracing("reading with a boolean mask")
     line = recording.user_line()
+    if not mask.ndim:
+        return array[np.newaxis][: int(bool(mask))].copy()
     if mask.ndim < array.ndim:
         return take(array, tuple(nonzero(mask)))
     flat = _true_elements(mask)

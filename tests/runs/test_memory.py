@@ -1,0 +1,48 @@
+"""A time loop takes no more memory than its arrays, and does not grow."""
+
+from __future__ import annotations
+
+import pytest
+from launching import launch
+
+LOOP = """\
+import sys
+import diffuse_trace as diffuse
+import diffuse_trace.numpy as np
+from diffuse_trace import recording
+from diffuse_trace.runtime.buffers import pool
+
+
+def resident():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS")) * 1024
+
+
+def step(u, rate):
+    change = rate * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4 * u[1:-1, 1:-1])
+    u[1:-1, 1:-1] += change
+    return abs(change).max()
+
+
+advance = diffuse.jit(step) if sys.argv[1] == "jit" else step
+n = 400
+u = np.zeros((n, n))
+u[100:200, 50:300] = 1
+for i in range(3000):
+    largest = advance(u, 0.2)
+    if i == 300:
+        recording.flush()
+        before = resident()
+recording.flush()
+print((resident() - before) // (8 * n * n // diffuse.ranks()), pool.nbytes // (8 * n * n // diffuse.ranks()))
+"""
+
+
+@pytest.mark.ranks(1, 2)
+@pytest.mark.parametrize("form", ["jit", "plain"])
+def test_memory_is_flat_and_a_shape_has_one_spare(ranks: int, form: str) -> None:
+    done = launch(LOOP, ranks, args=[form], timeout=150)
+    assert done.returncode == 0, done.stderr
+    grown, spares = map(int, done.stdout.split())
+    assert grown <= 1
+    assert spares <= 1
