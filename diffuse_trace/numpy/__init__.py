@@ -5,10 +5,17 @@ from typing import Any as _Any
 
 import numpy as _numpy
 from numpy import (  # noqa: F401 - NumPy's types, constants and helpers are these arrays' too
+    False_,
+    True_,
     bool_,
+    broadcast_shapes,
+    byte,
     can_cast,
+    cdouble,
     complex64,
     complex128,
+    complexfloating,
+    csingle,
     double,
     dtype,
     e,
@@ -20,7 +27,11 @@ from numpy import (  # noqa: F401 - NumPy's types, constants and helpers are the
     float64,
     floating,
     generic,
+    get_printoptions,
+    geterr,
+    half,
     iinfo,
+    index_exp,
     inexact,
     inf,
     int8,
@@ -32,6 +43,10 @@ from numpy import (  # noqa: F401 - NumPy's types, constants and helpers are the
     integer,
     intp,
     issubdtype,
+    iterable,
+    ix_,
+    longlong,
+    min_scalar_type,
     nan,
     ndindex,
     newaxis,
@@ -39,19 +54,24 @@ from numpy import (  # noqa: F401 - NumPy's types, constants and helpers are the
     pi,
     printoptions,
     promote_types,
-    result_type,
+    s_,
     set_printoptions,
+    seterr,
+    short,
     signedinteger,
     single,
+    ubyte,
+    uint,
     uint8,
     uint16,
     uint32,
     uint64,
+    ulonglong,
     unsignedinteger,
+    ushort,
 )
 
 from .. import config as _config
-from ..errors import NotSupportedError as _NotSupportedError
 from . import linalg as linalg
 from . import random as random
 from .array import *  # noqa: F403
@@ -60,14 +80,11 @@ from .elementwise import *  # noqa: F403
 from .joining import *  # noqa: F403
 from .linalg import *  # noqa: F403
 from .manipulation import *  # noqa: F403
+from .operators import NotOfferedError as _NotOfferedError
 from .reductions import *  # noqa: F403
 from .statistics import *  # noqa: F403
 
 bool = bool_
-
-
-class _Missing(_NotSupportedError, AttributeError):
-    """A name of NumPy's that is not offered; ``hasattr`` says so."""
 
 
 def __getattr__(name: str) -> _Any:
@@ -76,7 +93,7 @@ def __getattr__(name: str) -> _Any:
     near = _difflib.get_close_matches(name, globals(), 1)
     hint = f"; the nearest that is supported is {near[0]}" if near else ""
     if hasattr(_numpy, name):
-        raise _Missing(
+        raise _NotOfferedError(
             f"numpy.{name} is not supported on distributed arrays{hint}; numpy.asarray(x) gathers one on every rank"
         )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

@@ -14,10 +14,12 @@ from ..ir import View
 from ..recording import Array
 from ..runtime.stores import LogicalStore
 from . import core, indexing
-from .operators import Operators, library
+from .operators import NotOfferedError, Operators
 from .selection import Selection
 
 __all__ = ["ndarray"]
+
+_SCALARS = (int, float, complex, np.generic, str)
 
 
 class ndarray(Operators):
@@ -60,14 +62,9 @@ class ndarray(Operators):
         return self._view(self.view.transposed(tuple(reversed(range(self.ndim)))))
 
     @property
-    def real(self) -> ndarray:
-        """The real part (a copy for complex arrays, where NumPy gives a view)."""
-        return library("real")(self)
-
-    @property
-    def imag(self) -> ndarray:
-        """The imaginary part (a copy)."""
-        return library("imag")(self)
+    def base(self) -> ndarray | None:
+        """The whole array of which this one is a view; None where it is that itself."""
+        return None if self.view.is_identity(self.store.shape) else ndarray(self.store)
 
     @property
     def flat(self) -> Iterator[ndarray]:
@@ -102,8 +99,18 @@ class ndarray(Operators):
         return value if dtype is None else value.astype(dtype, copy=False)
 
     def item(self, *index: Any) -> Any:
-        """One element as a Python scalar."""
-        return self.gather().item(*index) if not index else self[index if len(index) > 1 else index[0]].item()
+        """One element as a Python scalar: the only one, or that at an index or a place in row-major order."""
+        place = index[0] if len(index) == 1 and isinstance(index[0], tuple) else index
+        if len(place) == 1 and self.ndim != 1:
+            n = operator.index(place[0])
+            if not -self.size <= n < self.size:
+                raise IndexError(f"index {n} is out of bounds for size {self.size} ({recording.user_line()})")
+            place = tuple(map(int, np.unravel_index(n % self.size, self.shape))) if self.ndim else ()
+        if index:
+            return self[tuple(map(operator.index, place))].item()
+        if self.size != 1:
+            raise ValueError("can only convert an array of size 1 to a Python scalar")
+        return self.gather().item()
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python scalars."""
@@ -124,7 +131,7 @@ class ndarray(Operators):
                 raise ValueError(f"The truth value of an empty array is ambiguous ({recording.user_line()})")
             raise TypeError(f"only 0-dimensional arrays can be converted to Python scalars ({recording.user_line()})")
         value = recording.fetch(self.store, self.view, why)
-        return convert(value.reshape(()).item() if convert is not operator.index else value.reshape(())[()])
+        return convert(value.reshape(()))
 
     def __bool__(self) -> bool:
         return self._scalar(bool, "the truth of an array")
@@ -210,31 +217,24 @@ class ndarray(Operators):
 
     def assign(self, value: Any) -> None:
         """Set all elements to ``value``, broadcast and cast as NumPy does on assignment."""
-        value = core.operand(value)
-        if isinstance(value, Array):
-            extra = len(value.view.shape) - self.ndim
-            while extra > 0 and value.view.shape[0] == 1:
-                value, extra = ndarray(value.store, value.view.fixed(0, 0)), extra - 1
-            try:
-                core.broadcast_shapes(value.view.shape, self.shape)
-                value.view.broadcast(self.shape)
-            except ValueError:
-                raise ValueError(
-                    f"could not broadcast input array from shape {value.view.shape} into shape {self.shape} "
-                    f"({recording.user_line()})"
-                ) from None
-            core.write("copy", [value], self)
-        else:
+        if value is None or isinstance(value, _SCALARS):
+            cell = np.empty((), self.dtype)
             with np.errstate(all="ignore"):
-                core.write(
-                    "fill",
-                    [
-                        np.asarray(value).astype(self.dtype)[()]
-                        if not _fits(value, self.dtype)
-                        else self.dtype.type(value)
-                    ],
-                    self,
-                )
+                cell[()] = value  # NumPy itself says what may be assigned to this dtype
+            core.write("fill", [cell[()]], self)
+            return
+        value = core.as_array(value)
+        extra = value.ndim - self.ndim
+        while extra > 0 and value.shape[0] == 1:
+            value, extra = ndarray(value.store, value.view.fixed(0, 0)), extra - 1
+        try:
+            value.view.broadcast(self.shape)
+        except ValueError:
+            raise ValueError(
+                f"could not broadcast input array from shape {value.shape} into shape {self.shape} "
+                f"({recording.user_line()})"
+            ) from None
+        core.write("copy", [value], self)
 
     def fill(self, value: Any) -> None:
         """Set all elements to a scalar."""
@@ -271,6 +271,14 @@ class ndarray(Operators):
     def __reduce__(self) -> Any:
         return _from_host, (self.gather(),)
 
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and hasattr(np.ndarray, name):
+            raise NotOfferedError(
+                f"{recording.user_line()}: numpy.ndarray.{name} is not supported on distributed arrays; "
+                "numpy.asarray(x) gathers an array on every rank"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     # --- NumPy's functions -----------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -282,11 +290,6 @@ class ndarray(Operators):
         from .protocols import call_function
 
         return call_function(function, args, kwargs)
-
-
-def _fits(value: Any, dtype: np.dtype) -> bool:
-    """Whether a Python integer is assigned to integers, where NumPy checks that it fits."""
-    return type(value) is int and dtype.kind in "iu"
 
 
 def _from_host(array: np.ndarray) -> ndarray:

@@ -138,11 +138,14 @@ def apply(
     shape = common_shape(*[x.view.shape if isinstance(x, Array) else () for x in inputs])
     if where is True:
         target = _output(op, out, shape, result, casting) if out is not None else empty(shape, result)
-        if not shape and out is None:
-            target.weak = _weak(inputs, result)
         write(op, inputs, target, **params)
         return target
     where = operand(where)
+    if np.dtype(kind_of(where)) != np.bool_:
+        raise TypeError(
+            f"Cannot cast array data from {np.dtype(kind_of(where))!r} to dtype('bool') according to the rule 'safe' "
+            f"({recording.user_line()})"
+        )
     shape = common_shape(shape, shape_of(where))
     if out is not None:
         target = _output(op, out, shape, result, casting)
@@ -161,13 +164,6 @@ def _typed(x: Any, dtype: np.dtype) -> Any:
     if isinstance(x, np.generic):
         return x
     return dtype.type(x)
-
-
-def _weak(inputs: Sequence[Any], result: np.dtype) -> type | None:
-    """The type of which the result is a weak scalar: that of operations on weak scalars only."""
-    if inputs and all(isinstance(x, Array) and x.weak is not None for x in inputs):
-        return {"i": int, "f": float, "c": complex}.get(result.kind)
-    return None
 
 
 def _output(op: str, out: Any, shape: tuple[int, ...], result: np.dtype, casting: str) -> ndarray:
@@ -209,11 +205,41 @@ def ufunc(
         if any(isinstance(x, Selection) for x in args):
             return select(name, args)
     inputs = [operand(x) for x in args]
+    if name in _BEYOND and (type(inputs[0]) is int or type(inputs[1]) is int):
+        name, inputs = _in_range(name, inputs)
+        function = getattr(np, name)
     loop = resolve(function, tuple(map(kind_of, inputs)), None if dtype is None else np.dtype(dtype))
     params: dict[str, Any] = {}
-    if name == "power" and type(args[1]) is int:
+    if name == "power" and isinstance(args[1], int | np.integer):
         if args[1] < 0 and loop[-1].kind in "iu":
-            raise ValueError("Integers to negative integer powers are not allowed.")
-        if abs(args[1]) <= 16:
+            raise ValueError(f"Integers to negative integer powers are not allowed ({recording.user_line()})")
+        if type(args[1]) is int and abs(args[1]) <= 16:
             params["exponent"] = args[1]
     return apply(name, inputs, loop[-1], loop[: function.nin], out=out, where=where, casting=casting, **params)
+
+
+#: What a comparison with an integer above the range of a dtype, or below it, says of the end of the range.
+_BEYOND = {
+    "less": ("less_equal", "less"),
+    "less_equal": ("less_equal", "less"),
+    "not_equal": ("less_equal", "greater_equal"),
+    "greater": ("greater", "greater_equal"),
+    "greater_equal": ("greater", "greater_equal"),
+    "equal": ("greater", "less"),
+}
+_MIRRORED = {"less": "greater", "greater": "less", "less_equal": "greater_equal", "greater_equal": "less_equal"}
+
+
+def _in_range(name: str, inputs: list[Any]) -> tuple[str, list[Any]]:
+    """An equivalent comparison in which a Python integer that the other side's dtype cannot hold is one that it can."""
+    x, value = inputs if type(inputs[1]) is int else inputs[::-1]
+    dtype = kind_of(x)
+    if not isinstance(dtype, np.dtype) or dtype.kind not in "iu":
+        return name, inputs
+    info = np.iinfo(dtype)
+    if info.min <= value <= info.max:
+        return name, inputs
+    if x is not inputs[0]:
+        name = _MIRRORED.get(name, name)
+    above = value > info.max
+    return _BEYOND[name][not above], [x, int(info.max if above else info.min)]

@@ -6,93 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from .. import recording
+from ..lower.kernels import registered
 from ..recording import Array
 from . import core
 
-_NAMES = [
-    "add",
-    "subtract",
-    "multiply",
-    "divide",
-    "floor_divide",
-    "remainder",
-    "fmod",
-    "power",
-    "float_power",
-    "negative",
-    "positive",
-    "absolute",
-    "fabs",
-    "sign",
-    "rint",
-    "floor",
-    "ceil",
-    "trunc",
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "sqrt",
-    "square",
-    "cbrt",
-    "reciprocal",
-    "sin",
-    "cos",
-    "tan",
-    "arcsin",
-    "arccos",
-    "arctan",
-    "arctan2",
-    "hypot",
-    "sinh",
-    "cosh",
-    "tanh",
-    "arcsinh",
-    "arccosh",
-    "arctanh",
-    "degrees",
-    "radians",
-    "deg2rad",
-    "rad2deg",
-    "maximum",
-    "minimum",
-    "fmax",
-    "fmin",
-    "greater",
-    "greater_equal",
-    "less",
-    "less_equal",
-    "equal",
-    "not_equal",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "logical_not",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "invert",
-    "left_shift",
-    "right_shift",
-    "gcd",
-    "lcm",
-    "isnan",
-    "isinf",
-    "isfinite",
-    "signbit",
-    "copysign",
-    "nextafter",
-    "spacing",
-    "heaviside",
-    "logaddexp",
-    "logaddexp2",
-    "ldexp",
-    "conjugate",
-    "bitwise_count",
-]
+#: NumPy's functions of one result for which a kernel is registered.
+_NAMES = [n for n in registered() if isinstance(getattr(np, n, None), np.ufunc)]
 
 
 class Ufunc:
@@ -107,37 +27,105 @@ class Ufunc:
         self.__name__ = self._name = name
         self.__doc__ = (self._numpy.__doc__ or "").split("\n\n")[1:2][0] if self._numpy.__doc__ else None
         self.nin, self.nout, self.nargs = self._numpy.nin, self._numpy.nout, self._numpy.nargs
-        self.identity, self.types = self._numpy.identity, self._numpy.types
+        self.identity, self.types, self.ntypes = self._numpy.identity, self._numpy.types, self._numpy.ntypes
+        self.signature = self._numpy.signature
 
     def __repr__(self) -> str:
         return f"<ufunc '{self._name}'>"
 
-    def __call__(self, *args: Any, out: Any = None, where: Any = True, dtype: Any = None, **kwargs: Any) -> Any:
-        if len(args) == self.nin + 1 and out is None:
+    def __call__(
+        self,
+        *args: Any,
+        out: Any = None,
+        where: Any = True,
+        dtype: Any = None,
+        casting: str = "same_kind",
+        order: str = "K",
+        subok: bool = True,
+    ) -> Any:
+        if len(args) == self.nargs and out is None:
             *args, out = args  # type: ignore[assignment]
+        self._check(args)
+        return core.ufunc(self._name, *args, out=out, where=where, dtype=dtype, casting=casting)
+
+    def _check(self, args: Any) -> None:
         if len(args) != self.nin:
             raise TypeError(
                 f"{self._name}() takes from {self.nin} to {self.nargs} positional arguments but {len(args)} were given"
             )
-        return core.ufunc(self._name, *args, out=out, where=where, dtype=dtype, **kwargs)
 
-    def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        """Combine along axes; for add, multiply, maximum, minimum, logical_and and logical_or."""
-        return core.as_array(array).__array_ufunc__(
-            self._numpy, "reduce", array, axis=axis, dtype=dtype, out=None if out is None else (out,), keepdims=keepdims
-        )
+    def reduce(
+        self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False, **more: Any
+    ) -> Any:
+        """Combine along axes, with ``initial`` and ``where`` as NumPy has them.
+
+        For add, multiply, maximum, minimum, logical_and, logical_or, and bitwise_and and bitwise_or of booleans.
+        """
+        more |= {"axis": axis, "dtype": dtype, "keepdims": keepdims} | ({} if out is None else {"out": (out,)})
+        return self._method("reduce", (array,), more)
 
     def accumulate(self, array: Any, axis: int = 0) -> Any:
         """Combine along an axis keeping all partial results; for add and multiply."""
-        return core.as_array(array).__array_ufunc__(self._numpy, "accumulate", array, axis=axis)
+        return self._method("accumulate", (array,), {"axis": axis})
 
     def outer(self, a: Any, b: Any, **kwargs: Any) -> Any:
         """The function of all pairs."""
-        return core.as_array(a).__array_ufunc__(self._numpy, "outer", a, b, **kwargs)
+        return self._method("outer", (a, b), kwargs)
+
+    def at(self, a: Any, indices: Any, *b: Any) -> None:
+        """Not supported: raises NotSupportedError."""
+        self._method("at", (a, indices, *b), {})
+
+    def reduceat(self, array: Any, indices: Any, **kwargs: Any) -> Any:
+        """Not supported: raises NotSupportedError."""
+        return self._method("reduceat", (array, indices), kwargs)
+
+    def _method(self, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        from .protocols import call_ufunc
+
+        return call_ufunc(self._numpy, method, (core.as_array(inputs[0]), *inputs[1:]), kwargs)
+
+
+class _Pair(Ufunc):
+    """An elementwise function with two results, each of which is an operation of its own."""
+
+    def __init__(self, name: str, *parts: str) -> None:
+        super().__init__(name)
+        self._parts = parts
+
+    def __call__(
+        self,
+        *args: Any,
+        out: Any = (None, None),
+        where: Any = True,
+        dtype: Any = None,
+        casting: str = "same_kind",
+        order: str = "K",
+        subok: bool = True,
+    ) -> Any:
+        if len(args) > self.nin:
+            args, out = args[: self.nin], (*args[self.nin :], None, None)[:2]
+        self._check(args)
+        if not isinstance(out, tuple) or len(out) != 2:
+            raise TypeError("'out' must be a tuple of arrays, one for each result")
+        inputs = [core.operand(x) for x in args]
+        loop = core.resolve(self._numpy, tuple(map(core.kind_of, inputs)), None if dtype is None else np.dtype(dtype))
+        inputs = [
+            x if core.kind_of(x) == d else core.as_array(x, d) if isinstance(x, Array) else d.type(x)
+            for x, d in zip(inputs, loop)
+        ]
+        with recording.one_operation():
+            return tuple(
+                core.apply(part, inputs, result, out=o, where=where, casting=casting)
+                for part, result, o in zip(self._parts, loop[self.nin :], out)
+            )
 
 
 _ufuncs = {name: Ufunc(name) for name in _NAMES}
 globals().update(_ufuncs)
+modf = _Pair("modf", "modf_0", "modf_1")
+frexp = _Pair("frexp", "frexp_0", "frexp_1")
+divmod = _Pair("divmod", "floor_divide", "remainder")
 abs = _ufuncs["absolute"]
 mod = _ufuncs["remainder"]
 true_divide = _ufuncs["divide"]
@@ -148,47 +136,21 @@ acos, asin, atan, atan2 = (_ufuncs[n] for n in ("arccos", "arcsin", "arctan", "a
 acosh, asinh, atanh = (_ufuncs[n] for n in ("arccosh", "arcsinh", "arctanh"))
 bitwise_left_shift, bitwise_right_shift = _ufuncs["left_shift"], _ufuncs["right_shift"]
 
-__all__ = [
-    *_NAMES,
-    *[
-        "abs",
-        "mod",
-        "true_divide",
-        "pow",
-        "conj",
-        "bitwise_not",
-        "bitwise_invert",
-        "acos",
-        "asin",
-        "atan",
-        "atan2",
-        "acosh",
-        "asinh",
-        "atanh",
-    ],
-    *[
-        "bitwise_left_shift",
-        "bitwise_right_shift",
-        "where",
-        "clip",
-        "real",
-        "imag",
-        "angle",
-        "nan_to_num",
-        "isclose",
-        "round",
-        "around",
-        "fix",
-        "modf",
-        "frexp",
-    ],
-    *["divmod", "sinc", "isreal", "iscomplex", "isposinf", "isneginf"],
-]
+__all__ = [*_NAMES]
+__all__ += ["abs", "mod", "true_divide", "pow", "conj", "bitwise_not", "bitwise_invert", "modf", "frexp", "divmod"]
+__all__ += ["acos", "asin", "atan", "atan2", "acosh", "asinh", "atanh", "bitwise_left_shift", "bitwise_right_shift"]
+__all__ += ["where", "clip", "real", "imag", "angle", "nan_to_num", "isclose", "round", "around", "fix", "sinc"]
+__all__ += ["isreal", "iscomplex", "isposinf", "isneginf", "result_type"]
 
 
-def _common(*inputs: Any) -> np.dtype:
-    examples = [(x.weak(0) if x.weak is not None else x.store.ir.dtype) if isinstance(x, Array) else x for x in inputs]
-    return np.result_type(*examples)
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    """The dtype of an operation on these by NumPy's promotion; Python's scalars are weak."""
+    return np.result_type(
+        *(
+            (x.weak(0) if x.weak is not None else x.store.ir.dtype) if isinstance(x, Array) else x
+            for x in arrays_and_dtypes
+        )
+    )
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
@@ -200,24 +162,33 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None or y is None:
         raise ValueError("either both or neither of x and y should be given")
     condition, x, y = core.operand(condition), core.operand(x), core.operand(y)
-    result = _common(x, y)
-    x, y = (v if isinstance(v, Array) else result.type(v) for v in (x, y))
+    result = result_type(x, y)
+    x, y = (v if isinstance(v, Array) else np.asarray(v).astype(result)[()] for v in (x, y))
     return core.apply("where", [condition, x, y], result)
 
 
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None) -> Any:
     """Limit the elements to ``[a_min, a_max]``; None is no limit."""
     low, high = a_min if a_min is not None else min, a_max if a_max is not None else max
+    a = core.operand(a)
+    low, high = (None if v is None else _nearest(core.operand(v), core.kind_of(a)) for v in (low, high))
     if low is None and high is None:
         return core.ufunc("positive", a, out=out)
     if low is None:
         return core.ufunc("minimum", a, high, out=out)
     if high is None:
         return core.ufunc("maximum", a, low, out=out)
-    inputs = [core.operand(v) for v in (a, low, high)]
-    result = _common(*inputs)
-    inputs = [v if isinstance(v, Array) else result.type(v) for v in inputs]
+    result = result_type(a, low, high)
+    inputs = [v if isinstance(v, Array) else result.type(v) for v in (a, low, high)]
     return core.apply("clip", inputs, result, out=out)
+
+
+def _nearest(limit: Any, kind: core.Kind) -> Any:
+    """A Python integer, or the end of the dtype's range that it is beyond."""
+    if type(limit) is not int or not isinstance(kind, np.dtype) or kind.kind not in "iu":
+        return limit
+    info = np.iinfo(kind)
+    return int(info.max) if limit > info.max else int(info.min) if limit < info.min else limit
 
 
 def _part_dtype(x: Any) -> np.dtype:
@@ -227,13 +198,19 @@ def _part_dtype(x: Any) -> np.dtype:
 def real(val: Any) -> Any:
     """The real part; the array itself where it is real."""
     x = core.as_array(val)
-    return x if x.dtype.kind != "c" else core.apply("real", [x], _part_dtype(x))
+    return x if x.dtype.kind != "c" else _part("real", x)
 
 
 def imag(val: Any) -> Any:
     """The imaginary part."""
-    x = core.as_array(val)
-    return core.apply("imag", [x], _part_dtype(x))
+    return _part("imag", core.as_array(val))
+
+
+def _part(name: str, x: Any) -> Any:
+    made = core.apply(name, [x], _part_dtype(x))
+    # NumPy's is a view: code that writes to it must fail instead of losing what it writes.
+    made._readonly = f"x.{name} is a copy here, where NumPy's is a view; use x.{name}.copy()"
+    return made
 
 
 def angle(z: Any, deg: bool = False) -> Any:
@@ -275,25 +252,6 @@ around = round
 def fix(x: Any, out: Any = None) -> Any:
     """Rounded towards zero."""
     return core.ufunc("trunc", x, out=out)
-
-
-def modf(x: Any) -> tuple[Any, Any]:
-    """Fractional and integral parts."""
-    x = core.as_array(x)
-    result = core.resolve(np.modf, (core.kind_of(x),))[-1]
-    return core.apply("modf_0", [x], result), core.apply("modf_1", [x], result)
-
-
-def frexp(x: Any) -> tuple[Any, Any]:
-    """Mantissa and exponent."""
-    x = core.as_array(x)
-    _, mantissa, exponent = core.resolve(np.frexp, (core.kind_of(x),))
-    return core.apply("frexp_0", [x], mantissa), core.apply("frexp_1", [x], exponent)
-
-
-def divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
-    """``(x1 // x2, x1 % x2)``."""
-    return core.ufunc("floor_divide", x1, x2), core.ufunc("remainder", x1, x2)
 
 
 def sinc(x: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import NotSupportedError
 from ..recording import Array
 from . import core
 
@@ -17,34 +18,67 @@ def library(name: str) -> Any:
     return getattr(functions, name)
 
 
+class NotOfferedError(NotSupportedError, AttributeError):
+    """A name of NumPy's that is not offered; ``hasattr`` says so."""
+
+
+_WEAK = (int, float, complex)
+_WEAK_OF = {"i": int, "f": float, "c": complex}
+_OPERANDS = (Array, int, float, complex, np.generic, np.ndarray, list, tuple)
+
+
 def _is_operand(x: Any) -> bool:
-    return isinstance(x, Array | int | float | complex | np.generic | np.ndarray | list | tuple)
+    return isinstance(x, _OPERANDS)
+
+
+def _apply(name: str, *inputs: Any) -> Any:
+    made = core.ufunc(name, *inputs)
+    for x in inputs:
+        if x.weak is None if isinstance(x, Array) else type(x) not in _WEAK:
+            return made
+    # An operator of Python's numbers gives one of them, where NumPy's function would give a NumPy scalar.
+    made.weak = _WEAK_OF.get(made.dtype.kind)
+    return made
 
 
 def _binary(name: str) -> Any:
     def method(self: Array, other: Any) -> Any:
-        return core.ufunc(name, self, other) if _is_operand(other) else NotImplemented
+        return _apply(name, self, other) if _is_operand(other) else NotImplemented
 
     return method
 
 
 def _reflected(name: str) -> Any:
     def method(self: Array, other: Any) -> Any:
-        return core.ufunc(name, other, self) if _is_operand(other) else NotImplemented
+        return _apply(name, other, self) if _is_operand(other) else NotImplemented
 
     return method
 
 
 def _in_place(name: str) -> Any:
     def method(self: Array, other: Any) -> Any:
-        return core.ufunc(name, self, other, out=self) if _is_operand(other) else NotImplemented
+        if not _is_operand(other):
+            return NotImplemented
+        if self.weak is not None:
+            return _apply(name, self, other)  # it stands for a number of Python's, which never changes
+        return core.ufunc(name, self, other, out=self)
+
+    return method
+
+
+def _equality(name: str) -> Any:
+    def method(self: Array, other: Any) -> Any:
+        if other is None or isinstance(other, str):
+            # Equal to no number; NumPy says so element by element.
+            return library("full")(self.shape, name == "not_equal")
+        return core.ufunc(name, self, other) if _is_operand(other) else NotImplemented
 
     return method
 
 
 def _unary(name: str) -> Any:
     def method(self: Array) -> Any:
-        return core.ufunc(name, self)
+        return _apply(name, self)
 
     return method
 
@@ -117,8 +151,8 @@ class Operators(Array):
     __le__ = _binary("less_equal")
     __gt__ = _binary("greater")
     __ge__ = _binary("greater_equal")
-    __eq__ = _binary("equal")
-    __ne__ = _binary("not_equal")
+    __eq__ = _equality("equal")
+    __ne__ = _equality("not_equal")
     __pos__ = _unary("positive")
     __neg__ = _unary("negative")
     __abs__ = _unary("absolute")
@@ -138,6 +172,21 @@ class Operators(Array):
 
     def __rdivmod__(self, other: Any) -> Any:
         return library("divmod")(other, self)
+
+    @property
+    def real(self) -> Any:
+        """The real part; of complex arrays a copy that cannot be written to, where NumPy gives a view."""
+        return library("real")(self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part, a copy that cannot be written to."""
+        return library("imag")(self)
+
+    @property
+    def mT(self) -> Any:
+        """The view with the last two axes exchanged."""
+        return library("swapaxes")(self, -1, -2)
 
     sum = _method("sum")
     prod = _method("prod")

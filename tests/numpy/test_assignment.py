@@ -17,9 +17,9 @@ from diffuse_trace.errors import DiffuseError, TracingError
 
 # The same examples at every run and on every rank: all of them must record the same.
 examples = settings(
-    derandomize=True, database=None, deadline=None, max_examples=60, suppress_health_check=list(HealthCheck)
+    derandomize=True, database=None, deadline=None, max_examples=25, suppress_health_check=list(HealthCheck)
 )
-many = settings(examples, max_examples=300)
+many = settings(examples, max_examples=100)
 
 shapes = arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=6)
 

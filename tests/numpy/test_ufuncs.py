@@ -10,7 +10,8 @@ import diffuse_trace.numpy as dnp
 from diffuse_trace import recording
 from diffuse_trace.numpy import elementwise
 
-DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64", "complex128"]
+DTYPES = ["bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))]
+DTYPES += ["float16", "float32", "float64", "complex64", "complex128"]
 UFUNCS = [n for n, f in vars(elementwise).items() if isinstance(f, elementwise.Ufunc) and f.__name__ == n]
 
 
