@@ -264,6 +264,18 @@ def test_mask_and_other_keys() -> None:
     compare(got[np.asarray(rows), 1], right[rows, 1])
 
 
+def test_assignment_with_a_mask_and_other_keys_is_recorded() -> None:
+    @diffuse.jit
+    def f(x: Any, value: Any) -> None:
+        x[x[:, 0] > 3, 1] = value
+        x[:, x[1] > 4] = 0.5
+
+    got, right = np.asarray(numbered((4, 3))), numbered((4, 3))
+    f(got, 7.0)
+    f.function(right, 7.0)
+    compare(got, right)
+
+
 def test_as_many_values_as_true_elements() -> None:
     def run(np: Any) -> Any:
         x, y = np.asarray(numbered((3, 4))), np.asarray(-numbered((3, 4)))

@@ -28,6 +28,33 @@ def test_scalar_arguments_of_traced_functions_are_weak() -> None:
                 numpy.testing.assert_allclose(numpy.asarray(got), right, rtol=1e-6)
 
 
+def test_scalar_arguments_of_traced_functions_never_change() -> None:
+    """They stand for Python's numbers: ``n += 1`` binds the name to another one."""
+
+    def run(x: Any, n: Any) -> Any:
+        m = n
+        n += 0.5
+        m *= 3
+        return x * m, x * n
+
+    for got, right in zip(diffuse.jit(run)(np.arange(3), 2), run(numpy.arange(3), 2), strict=True):
+        assert got.tolist() == right.tolist() and got.dtype == right.dtype
+
+
+def test_functions_of_scalars_are_not_weak() -> None:
+    """``np.sqrt`` of a Python number is a NumPy scalar, which is not weak; what operators give of it still is."""
+
+    def run(np: Any, x: Any, n: Any) -> Any:
+        return x * np.sqrt(n), x * (2 * n), x * -n, np.minimum(n, 1) + x
+
+    value = numpy.ones(2, numpy.float32)
+    for got, right in zip(
+        diffuse.jit(lambda x, n: run(np, x, n))(np.array(value), 2.0), run(numpy, value, 2.0), strict=True
+    ):
+        assert got.dtype == right.dtype
+        numpy.testing.assert_allclose(numpy.asarray(got), right, rtol=1e-6)
+
+
 def test_a_part_that_numpy_would_alias_cannot_be_written_to() -> None:
     z = np.array([1 + 2j, 3 - 1j])
     with pytest.raises(ValueError, match=r"read-only: x.real is a copy here.*x.real.copy\(\).*test_elementwise"):
