@@ -59,6 +59,14 @@ class Array:
         return self.store.ir.dtype
 
 
+class Unfinished:
+    """Something that has a meaning only while a function is traced, and may not be returned from it."""
+
+    def refuse(self) -> Exception:
+        """The error that says so."""
+        raise NotImplementedError
+
+
 class Window:
     """Index tasks that wait to be run, what they read, and which stores were seen."""
 
@@ -103,7 +111,7 @@ class Window:
         if self.atomic or not self.tasks:
             return
         start = self.first.get(site)
-        if start is not None and (start == 0 or not self.head):
+        if start is not None and (start == 0 or start >= self.head):
             # What was recorded before the loop goes first, then one iteration each time the loop comes round.
             self.run(start or self.head)
             self.head = len(self.tasks)

@@ -116,6 +116,8 @@ class Jitted:
         del out
         for leaf in outputs:
             same = next((n for n, a in enumerate(leaves) if a is leaf), -1)
+            if isinstance(leaf, recording.Unfinished):
+                raise leaf.refuse()
             if same >= 0:
                 trace.results.append(Result(argument=same))
             elif isinstance(leaf, Array):

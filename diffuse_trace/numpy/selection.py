@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _REDUCTIONS = ("sum", "prod", "mean", "any", "all", "var", "std")
 
 
-class Selection:
+class Selection(recording.Unfinished):
     """The elements of ``values`` where ``mask`` (of the same shape) is true, in a function that is being traced."""
 
     __slots__ = ("mask", "values")
@@ -29,6 +29,10 @@ class Selection:
 
     def __init__(self, values: ndarray, mask: ndarray) -> None:
         self.values, self.mask = values, mask
+
+    def refuse(self) -> Exception:
+        """Its number of elements is not known."""
+        return _unsupported("returning")
 
     def same_mask(self, mask: ndarray) -> bool:
         """Whether the elements are those of another mask too."""
