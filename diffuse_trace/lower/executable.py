@@ -176,7 +176,7 @@ class _Builder:
         # What a slot holds at the end is wanted, or nothing of use: then it goes under the name of what it held first.
         names = [s.key if s.key in wanted else None for s in order]
         segment.outputs = [self.slots[k] if k is not None else self._nameless() for k in names]
-        nameless = [n for k, n in zip(names, segment.outputs, strict=True) if k is None]
+        nameless = [n for k, n, s in zip(names, segment.outputs, order, strict=True) if k is None and s.nbytes >= SMALL]
         segment.outputs += [self.slots[k] for k in outside]
         dying = [k for k in (*idle, *used) if k not in wanted and k not in donated and self._nbytes(k) >= SMALL]
         segment.dead = nameless + [self.slots[k] for k in dying]

@@ -34,6 +34,11 @@ class Slot:
     key: Key | None
     changed: bool = False
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffer."""
+        return math.prod(self.aval[0]) * self.aval[1].itemsize
+
 
 class Slots:
     """The slots of a segment; sets the ``slots`` of its steps.
