@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from ..ir import Access
 from .communication import Local
 from .constraints import PAPER, RENAMED, Placed
 from .versions import Versions
@@ -14,11 +15,45 @@ Constraint = Callable[[Placed, Placed], str | None]
 
 @dataclass
 class Draft:
-    """A group while it grows: its tasks in program order, its phase and why it does not hold the next task."""
+    """A group while it grows: its tasks in program order, its phase and why it does not hold the next task.
+
+    The rest is an index of the tasks, so that a task is compared with the few that can refuse it instead of with all:
+    ``lead`` fixes the launch domain, ``writers`` are found by the version they write, ``crossing`` are those that read
+    a store (by id) across pieces.
+    """
 
     phase: int
     tasks: list[Placed] = field(default_factory=list)
     ended: str = ""
+    lead: Placed | None = None
+    writers: dict[int, Placed] = field(default_factory=dict)
+    crossing: dict[int, Placed] = field(default_factory=dict)
+
+    def add(self, task: Placed) -> None:
+        """Take a task in."""
+        self.tasks.append(task)
+        self.writers[task.write] = task
+        if self.lead is None and not task.partition.replicated:
+            self.lead = task
+        for access, need in zip(task.task.inputs, task.needs, strict=True):
+            if isinstance(access, Access) and not isinstance(need, Local):
+                self.crossing.setdefault(access.store.id, task)
+
+    def refuses(self, task: Placed, constraints: Sequence[Constraint]) -> str:
+        """Why the group cannot hold a task that comes after all of its own; empty where it can."""
+        sources = (self.writers.get(v) for v in (*task.reads, task.previous) if v is not None)
+        for first in (self.lead, *sources, self.crossing.get(task.task.output.store.id)):
+            if first is not None:
+                for constraint in constraints:
+                    if reason := constraint(first, task):
+                        return reason
+        return ""
+
+
+def _draft(phase: int, task: Placed, ended: str = "") -> Draft:
+    draft = Draft(phase, ended=ended)
+    draft.add(task)
+    return draft
 
 
 def form_groups(tasks: Sequence[Placed], versions: Versions, mode: str, live: frozenset[int]) -> list[Draft]:
@@ -28,7 +63,7 @@ def form_groups(tasks: Sequence[Placed], versions: Versions, mode: str, live: fr
     coalesces), ``"paper"`` (the greedy prefix with all four of the paper's constraints) or ``"0"`` (one task a group).
     """
     if mode == "0":
-        return [Draft(i, [t], "fusion is off") for i, t in enumerate(tasks)]
+        return [_draft(i, t, "fusion is off") for i, t in enumerate(tasks)]
     if mode == "paper":
         return _greedy_prefixes(tasks)
     return _by_phase(tasks, versions, live)
@@ -37,13 +72,12 @@ def form_groups(tasks: Sequence[Placed], versions: Versions, mode: str, live: fr
 def _greedy_prefixes(tasks: Sequence[Placed]) -> list[Draft]:
     groups: list[Draft] = []
     for task in tasks:
-        reason = "" if groups else "first"
         if groups:
-            reason = next((r for t in groups[-1].tasks if (r := _refused(t, task, PAPER))), "")
-            groups[-1].ended = reason
-        if reason:
-            groups.append(Draft(len(groups)))
-        groups[-1].tasks.append(task)
+            groups[-1].ended = groups[-1].refuses(task, PAPER)
+        if not groups or groups[-1].ended:
+            groups.append(_draft(len(groups), task))
+        else:
+            groups[-1].add(task)
     return groups
 
 
@@ -113,7 +147,7 @@ def _by_phase(tasks: Sequence[Placed], versions: Versions, live: frozenset[int])
         for g in range(first, len(groups)):
             if groups[g].phase != phase:
                 continue
-            reason = next((r for t in groups[g].tasks if (r := _refused(t, task, RENAMED))), "")
+            reason = groups[g].refuses(task, RENAMED)
             if not reason:
                 chosen = g
                 break
@@ -123,19 +157,10 @@ def _by_phase(tasks: Sequence[Placed], versions: Versions, live: frozenset[int])
             chosen = next((g for g in range(len(groups)) if groups[g].phase > phase), len(groups))
             groups.insert(chosen, Draft(phase))
             home = {v: g + (g >= chosen) for v, g in home.items()}
-        groups[chosen].tasks.append(task)
+        groups[chosen].add(task)
         home[task.write] = chosen
     for earlier, later in zip(groups, groups[1:], strict=False):
         if not earlier.ended:
-            earlier.ended = next(
-                (r for s in later.tasks for t in earlier.tasks if (r := _refused(t, s, RENAMED))),
-                "the next tasks wait for communication",
-            )
+            reasons = (earlier.refuses(task, RENAMED) for task in later.tasks)
+            earlier.ended = next(filter(None, reasons), "the next tasks wait for communication")
     return groups
-
-
-def _refused(first: Placed, second: Placed, constraints: Sequence[Constraint]) -> str | None:
-    for constraint in constraints:
-        if reason := constraint(first, second):
-            return reason
-    return None

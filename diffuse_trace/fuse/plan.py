@@ -5,6 +5,7 @@ A plan is scale-free: it names partitions, never pieces, so it is as long for 40
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -173,14 +174,12 @@ def _steps(
                     used_in.setdefault(used, set()).add(g)
 
     steps: list[Step] = []
-    for phase in sorted({d.phase for d in drafts}):
+    for phase, here in itertools.groupby(enumerate(drafts), lambda pair: pair[1].phase):
         if phase in at:
             steps.append(Exchange(tuple(at[phase].values()), lines[phase]))
         items = []
         line = ""
-        for g, draft in enumerate(drafts):
-            if draft.phase != phase:
-                continue
+        for g, draft in here:
             temporaries = frozenset(
                 t.write
                 for t in draft.tasks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -137,7 +138,7 @@ class Line:
             return tuple(self.enclosed("(", ")", self.value))
         token = self.take()
         if token in ("nan", "inf"):
-            return float(token)
+            return math.nan if token == "nan" else math.inf
         if token == "-":
             return -self.value()
         try:

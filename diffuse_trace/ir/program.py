@@ -57,7 +57,7 @@ class Program:
                     kinds += (store.shape, store.dtype)
                 rows += (number[store.id], access.view)
             out = task.output
-            rows += (task.op, task.shape, task.params, out.privilege.value, out.reduction)
+            rows += (task.op, task.shape, task.params, task.spelled, out.privilege.value, out.reduction)
         inputs = tuple(sorted(((number[s.id], p) for s, p in self.inputs if s.id in number), key=itemgetter(0)))
         live = frozenset(number[i] for i in self.live if i in number)
         return (tuple(rows), tuple(kinds), inputs, live, self.operands), number

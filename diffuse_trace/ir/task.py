@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
@@ -63,8 +64,8 @@ class IndexTask:
     """One operation over the index space ``shape``.
 
     ``inputs`` are in the order of the kernel's arguments; their views, and that of ``output``, have the domain
-    ``shape``.  ``params`` are static and sorted by name.  ``line`` is the user's source line; it takes no part in
-    equality.
+    ``shape``.  ``params`` are static and sorted by name; NumPy scalars become Python's.  ``line`` is the user's source
+    line; it takes no part in equality.
     """
 
     op: str
@@ -73,8 +74,13 @@ class IndexTask:
     output: Access
     params: tuple[tuple[str, Hashable], ...] = ()
     line: str = field(default="", compare=False)
+    #: The parameters as text: 1, 1.0 and True are equal, and so are 0.0 and -0.0, but code differs between them.
+    spelled: str = field(init=False, repr=False, default="")
 
     def __post_init__(self) -> None:
+        if self.params:
+            object.__setattr__(self, "params", tuple((name, _settled(value)) for name, value in self.params))
+            object.__setattr__(self, "spelled", repr(self.params))
         for access in (*self.reads(), self.output):
             if access.view.shape != self.shape:
                 raise ProgramError(f"{self.op} over {self.shape} accesses %{access.store.id} over {access.view.shape}")
@@ -105,6 +111,15 @@ class IndexTask:
     def partial(self) -> bool:
         """Whether elements of the output store keep their old values."""
         return not self.reduces and not self.output.view.covers(self.output.store.shape)
+
+
+def _settled(value: Hashable) -> Hashable:
+    """A static value as it can be compared and read back from text: NaN is then equal to itself."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and value != value:
+        return math.nan
+    return tuple(map(_settled, value)) if type(value) is tuple else value
 
 
 def scalar_dtype(value: object) -> np.dtype:

@@ -38,3 +38,17 @@ def test_programs(ranks: int, fuse: str, decorated: str, tmp_path: Path) -> None
     assert len(files) == ranks
     wrong = [f"{f.name}: {f.read_text()}" for f in files if f.read_text()]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "fuse", "seeds"),
+    [(1, "1", 40), (1, "0", 12), (2, "1", 25), (2, "paper", 15), (3, "1", 15), (3, "0", 6), (4, "1", 10), (7, "1", 5)],
+)
+@pytest.mark.timeout(600)
+def test_random_programs(ranks: int, fuse: str, seeds: int) -> None:
+    if ranks > 1 and missing_mpi():
+        pytest.skip(missing_mpi())
+    first = 1000 * ranks + 100 * len(fuse)
+    script = Path(__file__).with_name("random_programs.py")
+    done = launch(script, ranks, args=[str(first), str(first + seeds), fuse], timeout=550)
+    assert done.returncode == 0, done.stderr
