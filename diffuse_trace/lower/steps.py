@@ -29,7 +29,7 @@ from .kernels.reduce import identity
 from .transport import ExchangeSpec, Transport
 
 #: A temporary of this cost (in additions, roughly) is stored rather than computed again in another loop.
-EXPENSIVE = 12
+EXPENSIVE = 40
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ class Kernel:
     @property
     def cost(self) -> int:
         """What a point costs on a CPU, in additions, roughly."""
-        return 10 if self.name in _SLOW else 1
+        return 20 if self.name in _SLOW else 1
 
 
 #: Functions that cost as much as storing and loading a value or more (measured: exp 1.7 ns an element, log 5.5, sin
