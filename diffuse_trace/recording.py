@@ -304,6 +304,11 @@ def scalar(value: Any, argument: int) -> Array:
     return array_class(store, access.view, weak)
 
 
+def current() -> Window:
+    """The window that operations are recorded into."""
+    return _windows[-1]
+
+
 def tracing() -> str:
     """The name of the function that is being traced; empty outside ``jit``."""
     return _windows[-1].tracing

@@ -68,10 +68,12 @@ class Jitted:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if recording.tracing():
+        window = recording.current()
+        if window.tracing:
             return self.function(*args, **kwargs)
         leaves, treedef = self._flatten(args, kwargs)
-        recording.flush()
+        if window.tasks:
+            window.run()
         if on_call is not None:
             on_call(self, args, kwargs)
         for n, trace in enumerate(self.traces):

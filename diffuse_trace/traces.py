@@ -176,8 +176,9 @@ class Trace:
             holders.update((id, store) for id, (store, _) in self.captured.items())
         data = {id: store.data for id, store in holders.items()}
         for chunk in self.chunks:
-            for watcher in execute.watchers:
-                watcher.looked_up(chunk.compiled.replay, self.name, "")
+            if execute.watchers:
+                for watcher in execute.watchers:
+                    watcher.looked_up(chunk.compiled.replay, self.name, "")
             inputs = {id: data[store] for id, store in chunk.inputs}
             operands = [leaves[leaf] if leaf >= 0 else literal for leaf, literal in chunk.operands]
             for id, result in chunk.compiled.run(inputs, operands).items():

@@ -8,10 +8,10 @@ from .memory import block_bytes, peak_bytes, temporary_bytes, transfer_bytes
 from .plan import Exchange, Group, Plan, Reduction, Transfer
 
 
-def explain(plan: Plan, ranks: int) -> str:
+def explain(plan: Plan, ranks: int | None = None) -> str:
     """The program before and after fusion: groups and why they end, exchanges and allreduces, bytes saved and needed.
 
-    Bytes of exchanges are those that one rank receives, at most.
+    Bytes of exchanges are those that one rank receives, at most; with ``ranks`` also those of all ranks together.
     """
     before = [text for text, _ in lines(plan.program)]
     after: list[str] = []
@@ -22,7 +22,8 @@ def explain(plan: Plan, ranks: int) -> str:
             after += _group(plan, step, number)
         elif isinstance(step, Exchange):
             total = sum(transfer_bytes(plan, t) for t in step.transfers)
-            after.append(f"exchange, {size(total)} a rank{_at(step.line)}")
+            everywhere = f", {size(total * ranks)} together at most" if ranks and ranks > 1 else ""
+            after.append(f"exchange, {size(total)} a rank{everywhere}{_at(step.line)}")
             after += [f"    {_transfer(plan, t)}" for t in step.transfers]
         else:
             after += _reduction(plan, step)

@@ -87,9 +87,8 @@ def phases(tasks: Sequence[Placed], versions: Versions) -> list[int]:
     for task in tasks:
         phase = 0
         wanted = [(v, isinstance(n, Local)) for v, n in zip(task.reads, task.needs, strict=True) if v >= 0]
-        previous = versions.all[task.write].previous
-        if previous is not None:
-            wanted.append((previous, True))
+        if task.previous is not None:
+            wanted.append((task.previous, True))
         for version, local in wanted:
             producer = versions.all[version].producer
             if producer is not None:
@@ -111,9 +110,8 @@ def sink(tasks: Sequence[Placed], versions: Versions, early: Sequence[int], live
         for version, need in zip(task.reads, task.needs, strict=True):
             if version >= 0:
                 users.setdefault(version, []).append((n, not isinstance(need, Local)))
-        previous = versions.all[task.write].previous
-        if previous is not None:
-            users.setdefault(previous, []).append((n, False))
+        if task.previous is not None:
+            users.setdefault(task.previous, []).append((n, False))
 
     def kept(version: int, phase: int) -> bool:
         """Whether a version is in memory in a phase, however the task that asks is placed."""
@@ -130,7 +128,7 @@ def sink(tasks: Sequence[Placed], versions: Versions, early: Sequence[int], live
         phase = min(result[user] for user, _ in used)
         before = result[n]
         result[n] = phase
-        sources = [*task.reads, versions.all[task.write].previous]
+        sources = [*task.reads, task.previous]
         if not all(kept(v, phase) for v in sources if v is not None and v >= 0):
             result[n] = before
     return result
@@ -141,7 +139,7 @@ def _by_phase(tasks: Sequence[Placed], versions: Versions, live: frozenset[int])
     home: dict[int, int] = {}  # version -> position of the group that makes it
     placed = sink(tasks, versions, phases(tasks, versions), live)
     for task, phase in zip(tasks, placed, strict=True):
-        sources = [*task.reads, versions.all[task.write].previous]
+        sources = [*task.reads, task.previous]
         first = max((home[v] for v in sources if v is not None and v in home), default=0)
         chosen = -1
         for g in range(first, len(groups)):

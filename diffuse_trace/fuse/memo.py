@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from .. import config
 from ..ir import Access, Operand, Program
 
 T = TypeVar("T")
@@ -34,7 +35,8 @@ class Memo(Generic[T]):
     def __init__(self, size: int) -> None:
         self.size = size
         self.hits = self.misses = 0
-        self._values: OrderedDict[Hashable, tuple[Origin, T]] = OrderedDict()
+        # Each entry holds its key too: to move it by the known object is faster than by an equal one.
+        self._values: OrderedDict[Hashable, tuple[Hashable, Origin, T]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._values)
@@ -46,19 +48,20 @@ class Memo(Generic[T]):
             self.misses += 1
             return None
         self.hits += 1
-        self._values.move_to_end(key)
-        return found[1]
+        self._values.move_to_end(found[0])
+        return found[2]
 
     def put(self, key: Hashable, origin: Origin, value: T) -> None:
         """Keep a value; the least recently used one goes where there are too many."""
-        self._values[key] = origin, value
+        self._values[key] = key, origin, value
+        self._values.move_to_end(key)
         while len(self._values) > self.size:
             self._values.popitem(last=False)
 
     def why(self, origin: Origin) -> str:
         """Why a program is not known: how it differs from the most recent one with the same operations."""
         operations = [t.op for t in origin.program.tasks]
-        for known, _ in reversed(self._values.values()):
+        for _, known, _ in reversed(self._values.values()):
             if [t.op for t in known.program.tasks] == operations:
                 return difference(known, origin)
         return FIRST
@@ -93,7 +96,7 @@ def difference(a: Origin, b: Origin) -> str:
                     return f"the view of %{i.store.id} in {where}: {i.view}, then {j.view}"
                 if (i.privilege, i.reduction) != (j.privilege, j.reduction):
                     return f"the privilege on %{i.store.id} in {where}"
-        if u.params != v.params:
+        if (u.params, u.spelled) != (v.params, v.spelled):
             return f"the parameters of {where}: {dict(u.params)}, then {dict(v.params)}"
         if u != v:
             return where
@@ -112,4 +115,12 @@ def difference(a: Origin, b: Origin) -> str:
         return "the ghost margins of the inputs"
     if a.ranks != b.ranks:
         return f"the number of ranks: {a.ranks}, then {b.ranks}"
-    return "the settings" if a.settings != b.settings else "nothing"
+    return _settings(a.settings, b.settings) if a.settings != b.settings else "nothing"
+
+
+def _settings(a: tuple[Hashable, ...], b: tuple[Hashable, ...]) -> str:
+    names = [name for name, setting in config.SETTINGS.items() if setting.changes_code]  # as config.code_key() has them
+    if not len(a) == len(b) == len(names):
+        return "the settings"
+    changed = [f"{name}: {one!r}, then {other!r}" for name, one, other in zip(names, a, b, strict=True) if one != other]
+    return f"the setting{'s'[: len(changed) > 1]} {', '.join(changed)}"

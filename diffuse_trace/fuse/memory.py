@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ..ir import Partition, Split
-from .plan import Exchange, Group, Plan, Reduction, Transfer, widths
+from ..ir import Access, Partition, Split
+from .communication import Move
+from .plan import Exchange, Group, Plan, Transfer, widths
 
 
 def temporary_bytes(plan: Plan) -> int:
@@ -52,32 +53,45 @@ def block_bytes(plan: Plan, version: int) -> int:
 
 
 def peak_bytes(plan: Plan) -> int:
-    """Bytes that a rank holds at the worst point: stores, materialised temporaries, moved views and one spare per
-    result."""
-    alive = {v: block_bytes(plan, v) for v in plan.versions.entry.values()}
+    """Bytes that a rank holds at the worst point: stores, materialised temporaries and views that were laid out anew.
+
+    A store that is written counts twice there, since its old buffer is still needed: that one is the spare which the
+    runtime keeps afterwards.  Ghost margins and what XLA takes inside a group are not counted.
+    """
+    alive: dict[object, int] = {v: block_bytes(plan, v) for v in plan.versions.entry.values()}
     final = {v for s, v in plan.versions.final.items() if s in plan.program.live}
-    last: dict[int, int] = {}
-    for n, step in enumerate(plan.steps):
-        if isinstance(step, Group):
-            for t in step.tasks:
-                placed = plan.placed[t]
-                previous = plan.versions.all[placed.write].previous
-                for v in (*placed.reads, previous):
-                    if v is not None and v >= 0:
-                        last[v] = n
-        elif isinstance(step, Reduction):
-            last.update((item.version, n) for item in step.items)
+    last = _last_uses(plan)
     peak = sum(alive.values())
     for n, step in enumerate(plan.steps):
-        moved = 0
         if isinstance(step, Exchange):
-            moved = sum(transfer_bytes(plan, t) for t in step.transfers if t.view is not None)
-        if isinstance(step, Group):
-            for t in step.tasks:
-                version = plan.placed[t].write
-                if version not in step.temporaries:
-                    alive[version] = block_bytes(plan, version)
-        peak = max(peak, sum(alive.values()) + moved)
-        for v in [v for v in alive if v not in final and last.get(v, -1) <= n]:
-            del alive[v]
+            alive.update({_moved(t): transfer_bytes(plan, t) for t in step.transfers if t.view is not None})
+        elif isinstance(step, Group):
+            made = (plan.placed[t].write for t in step.tasks)
+            alive.update({v: block_bytes(plan, v) for v in made if v not in step.temporaries})
+        peak = max(peak, sum(alive.values()))
+        for key in [k for k in alive if k not in final and last.get(k, -1) <= n]:
+            del alive[key]
     return peak
+
+
+def _moved(transfer: Transfer) -> object:
+    return transfer.version, transfer.view, transfer.partition
+
+
+def _last_uses(plan: Plan) -> dict[object, int]:
+    """For each version and each moved view the last step that uses it."""
+    last: dict[object, int] = {}
+    for n, step in enumerate(plan.steps):
+        if isinstance(step, Group):
+            for placed in (plan.placed[t] for t in step.tasks):
+                for access, version, need in zip(placed.task.inputs, placed.reads, placed.needs, strict=True):
+                    if isinstance(access, Access):
+                        moved = isinstance(need, Move)
+                        last[(version, access.view, placed.partition) if moved else version] = n
+                if placed.previous is not None:
+                    last[placed.previous] = n
+        elif isinstance(step, Exchange):
+            last.update((t.version, n) for t in step.transfers)
+        else:
+            last.update((item.version, n) for item in step.items)
+    return last

@@ -76,13 +76,14 @@ Step = Exchange | Reduction | Group
 
 @dataclass(frozen=True)
 class Plan:
-    """A planned program, in canonical numbering."""
+    """A planned program, in canonical numbering; ``mode`` says by which rules its groups were formed."""
 
     program: Program
     versions: Versions
     alignment: Alignment
     placed: tuple[Placed, ...]
     steps: tuple[Step, ...]
+    mode: str = "1"
 
     def groups(self) -> list[Group]:
         """The groups, in order."""
@@ -116,7 +117,7 @@ def plan(program: Program, ranks: int, *, mode: str = "1", grid: tuple[int, ...]
     live = frozenset(v for s, v in versions.final.items() if s in program.live)
     drafts = form_groups(placed, versions, mode, live)
     steps = _steps(program, versions, placed, drafts, alignment, early=mode == "1")
-    return Plan(program, versions, alignment, placed, steps)
+    return Plan(program, versions, alignment, placed, steps, mode)
 
 
 def _place(index: int, program: Program, versions: Versions, alignment: Alignment, ranks: int, max_halo: int) -> Placed:
@@ -169,7 +170,7 @@ def _steps(
     used_in: dict[int, set[int]] = {}
     for g, draft in enumerate(drafts):
         for t in draft.tasks:
-            for used in (*t.reads, versions.all[t.write].previous):
+            for used in (*t.reads, t.previous):
                 if used is not None and used >= 0:
                     used_in.setdefault(used, set()).add(g)
 

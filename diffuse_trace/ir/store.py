@@ -19,7 +19,7 @@ class Store:
     dtype: np.dtype
 
     def __post_init__(self) -> None:
-        if any(n < 0 for n in self.shape):
+        if self.shape and min(self.shape) < 0:
             raise ProgramError(f"store %{self.id} has a negative extent: {self.shape}")
 
     @property

@@ -1,4 +1,7 @@
-"""Checks of a program: what every pass may rely on."""
+"""Checks of a program: what every pass may rely on.
+
+Views inside their stores, tasks over one domain and the like are checked where those objects are made.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,19 @@ from collections.abc import Callable
 from ..errors import ProgramError
 from .partition import Pinned, Split
 from .program import Program
-from .task import Operand, Privilege
+from .task import REDUCTIONS, IndexTask, Operand, Privilege
+
+
+def _where(task: IndexTask) -> str:
+    return f" ({task.line})" if task.line else ""
 
 
 def stores_are_declared_once(program: Program) -> None:
-    """A store has one shape and dtype wherever it is named."""
+    """A store has one shape and dtype wherever it is named, and is an input once at most."""
     declared = dict(program.stores())
+    ids = [store.id for store, _ in program.inputs]
+    if len(set(ids)) != len(ids):
+        raise ProgramError(f"the inputs {sorted(ids)} name a store twice")
     for store, _ in program.inputs:
         if declared.setdefault(store.id, store) != store:
             raise ProgramError(f"input %{store.id} is declared as {store} and as {declared[store.id]}")
@@ -25,7 +35,7 @@ def reads_have_data(program: Program) -> None:
     for task in program.tasks:
         for access in task.reads():
             if access.store.id not in known:
-                raise ProgramError(f"{task.op} reads %{access.store.id}, which nothing has written ({task.line})")
+                raise ProgramError(f"{task.op} reads %{access.store.id}, which nothing has written{_where(task)}")
         known.add(task.output.store.id)
 
 
@@ -34,7 +44,7 @@ def operands_exist(program: Program) -> None:
     for task in program.tasks:
         for i in task.inputs:
             if isinstance(i, Operand) and not 0 <= i.index < len(program.operands):
-                raise ProgramError(f"{task.op} uses operand {i.index} of {len(program.operands)} ({task.line})")
+                raise ProgramError(f"{task.op} uses operand {i.index} of {len(program.operands)}{_where(task)}")
 
 
 def inputs_only_read(program: Program) -> None:
@@ -42,7 +52,17 @@ def inputs_only_read(program: Program) -> None:
     for task in program.tasks:
         for access in task.reads():
             if access.privilege is not Privilege.READ:
-                raise ProgramError(f"{task.op} reads %{access.store.id} with {access.privilege.value} ({task.line})")
+                raise ProgramError(f"{task.op} reads %{access.store.id} with {access.privilege.value}{_where(task)}")
+
+
+def updates_read_what_they_keep(program: Program) -> None:
+    """A task that reads and writes has its store's old elements, seen through the same view, among its inputs."""
+    for task in program.tasks:
+        out = task.output
+        if out.privilege is Privilege.READ_WRITE and not any(
+            a.store == out.store and a.view == out.view for a in task.reads()
+        ):
+            raise ProgramError(f"{task.op} updates %{out.store.id} without reading it{_where(task)}")
 
 
 def live_stores_exist(program: Program) -> None:
@@ -62,6 +82,8 @@ def partitions_fit(program: Program) -> None:
                 raise ProgramError(f"%{store.id} of {len(store.shape)} axes is cut along axis {d.axis}")
             if isinstance(d, Pinned) and not 0 <= d.index < d.extent:
                 raise ProgramError(f"%{store.id} is pinned to index {d.index} of {d.extent}")
+        if not partition.complete(store.shape):
+            raise ProgramError(f"elements of %{store.id} {store.shape} have no owner: {partition}")
         if partition.dims:
             count = math.prod(partition.grid)
             if ranks not in (None, count):
@@ -77,7 +99,19 @@ def reductions_are_whole(program: Program) -> None:
             a.source is None or (a.offset, a.step) != (0, 1) or out.view.shape[a.source] != n
             for a, n in zip(out.view.axes, out.store.shape, strict=True)
         ):
-            raise ProgramError(f"{task.op} reduces into a part of %{out.store.id} ({task.line})")
+            raise ProgramError(f"{task.op} reduces into a part of %{out.store.id}{_where(task)}")
+        if task.reduces and out.reduction not in REDUCTIONS:
+            raise ProgramError(f"{task.op} reduces with {out.reduction!r}{_where(task)}")
+
+
+def reductions_make_their_stores(program: Program) -> None:
+    """A reduction's store is new: where its result lies follows from the task, so it can have no place before."""
+    known = {store.id for store, _ in program.inputs}
+    for task in program.tasks:
+        id = task.output.store.id
+        if task.reduces and id in known:
+            raise ProgramError(f"{task.op} reduces into %{id}, which has data already{_where(task)}")
+        known.add(id)
 
 
 CHECKS: tuple[Callable[[Program], None], ...] = (
@@ -85,9 +119,11 @@ CHECKS: tuple[Callable[[Program], None], ...] = (
     reads_have_data,
     operands_exist,
     inputs_only_read,
+    updates_read_what_they_keep,
     live_stores_exist,
     partitions_fit,
     reductions_are_whole,
+    reductions_make_their_stores,
 )
 
 

@@ -26,7 +26,7 @@ class Replay:
         self._operands: list[Any] = [None] * len(executable.operands)
         self._last: list[Any] | None = None
         self._given: list[bytes] = [b""] * len(executable.operands)
-        self._active: dict[tuple[bool, ...], Any] = {}
+        self._active: dict[tuple[frozenset[tuple[int, ...]], ...], Any] = {}
         self._token: Any = jnp.zeros((1,), np.int32)
         plan = executable.plan
         stores = plan.program.stores()
@@ -105,8 +105,10 @@ class Replay:
         return self._operands
 
     def _flags(self, inputs: Mapping[int, Data]) -> Any:
-        needed = tuple([not shifts <= inputs[store].valid for store, shifts in self.executable.halos])
-        active = self._active.get(needed)
+        halos = self.executable.halos
+        valid = tuple([inputs[store].valid for store, _ in halos])
+        active = self._active.get(valid)
         if active is None:
-            active = self._active[needed] = jnp.asarray(np.array((*needed, False), np.int32))
+            needed = [not shifts <= v for (_, shifts), v in zip(halos, valid, strict=True)]
+            active = self._active[valid] = jnp.asarray(np.array([*needed, False], np.int32))
         return active
