@@ -95,14 +95,28 @@ class Line:
     def name(self) -> str:
         """A name, quoted where it is not an identifier."""
         token = self.take()
-        return str(ast.literal_eval(token)) if token[:1] in "'\"" else token
+        if token[:1] in ("'", '"'):
+            return self.quoted(token)
+        if not (token[:1].isalpha() or token[:1] == "_"):
+            raise self.error(f"expected a name, found {token!r}")
+        return token
+
+    def quoted(self, token: str) -> str:
+        """What a quoted text says."""
+        try:
+            said = ast.literal_eval(token)
+        except (ValueError, SyntaxError):
+            said = None
+        if not isinstance(said, str):
+            raise self.error(f"expected a quoted text, found {token!r}")
+        return said
 
     def dtype(self) -> np.dtype:
         """A dtype by name."""
         token = self.name()
         try:
             return np.dtype(token)
-        except TypeError:
+        except (TypeError, ValueError, SyntaxError):  # NumPy evaluates some of what it is given
             raise self.error(f"there is no dtype {token!r}") from None
 
     def reference(self, sign: str) -> int:
@@ -191,7 +205,7 @@ def parse_task(line: Line, stores: dict[int, Store]) -> IndexTask:
     comment = ""
     if line.accept("#"):
         rest = line.content[line.at :].strip()
-        comment = ast.literal_eval(rest) if rest[:1] in "'\"" else rest
+        comment = line.quoted(rest) if rest[:1] in ("'", '"') else rest
         line.at = len(line.content)
     written = Access(
         _store(line, stores, id), _view(line, output, stores[id].shape, shape, reduction), privilege, reduction
