@@ -15,7 +15,7 @@ from .fuse.explain import size
 from .fuse.memo import FIRST
 from .fuse.memory import exchange_bytes, temporary_bytes
 from .fuse.plan import Plan
-from .lower.steps import Compute
+from .lower.compute import Compute
 from .runtime import agree, execute
 from .runtime.ranks import world
 from .runtime.replay import Replay

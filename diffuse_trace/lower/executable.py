@@ -20,9 +20,11 @@ import numpy as np
 
 from ..fuse.plan import Plan
 from .blocks import Piece, fit
+from .communicate import Communicate
 from .geometry import Geometry, Region, halos, shape_of
 from .slots import SMALL, Aval, Slots
-from .steps import Communicate, Key, State, Step, steps_of
+from .state import Key, State, Step
+from .steps import steps_of
 from .transport import Transport
 
 

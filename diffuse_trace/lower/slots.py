@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .steps import Combine, Communicate, Compute, Key
+from .communicate import Combine, Communicate
+from .compute import Compute
+from .state import Key
 
 if TYPE_CHECKING:
     from .executable import Segment, _Builder

@@ -1,0 +1,168 @@
+"""Communicating: exchanges, allreduces and scans as operations on pieces."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..errors import ProgramError
+from ..fuse.plan import Exchange, Partial, Plan, Reduction, Transfer
+from ..ir import Split
+from .blocks import Piece, fit
+from .exchange import Messages, add_halo, add_move
+from .geometry import Geometry, Region, domain_of, shape_of
+from .state import Key, State, Step
+from .transport import ExchangeSpec
+
+
+class Communicate(Step):
+    """One exchange: halos in place, moved views into new arrays."""
+
+    communicates = True
+
+    def __init__(self, plan: Plan, geometry: Geometry, exchange: Exchange, flags: dict[int, int], digest: int) -> None:
+        self.name = "exchange"
+        self.geometry = geometry
+        halos = [t for t in exchange.transfers if t.view is None]
+        moves = [t for t in exchange.transfers if t.view is not None]
+        stores = {v.id: v.store for v in plan.versions.all}
+        halo_keys = [Key(t.version) for t in halos]
+        move_keys = [Key(t.version, t.view, t.partition) for t in moves]
+        sources = list(dict.fromkeys(Key(t.version) for t in moves if Key(t.version) not in halo_keys))
+        self.uses = (*sources, *halo_keys)
+        self.makes = tuple(move_keys)
+        self.updates = tuple(halo_keys)
+        number = {key: n for n, key in enumerate((*sources, *halo_keys, *move_keys))}
+        messages = Messages(geometry.rank)
+        for t in halos:
+            held = geometry.of(stores[t.version])
+            add_halo(messages, t, stores[t.version].shape, held, number[Key(t.version)], flags.get(t.version, -1))
+        self.targets = [self._target(t) for t in moves]
+        for t, key, target in zip(moves, move_keys, self.targets, strict=True):
+            held = geometry.of(stores[t.version])
+            add_move(messages, t, geometry.ranks, held, target, (number[Key(t.version)], number[key]))
+        self.sources, self.halos, self.moves = sources, halo_keys, move_keys
+        self.slots: dict[Key, int] = {}  # of halos whose buffers are in slots
+        self.buffers = {key: geometry.of(stores[key.version]) for key in (*sources, *halo_keys)}
+        self.results = [
+            jax.ShapeDtypeStruct(shape_of(target), stores[t.version].dtype)
+            for t, target in zip(moves, self.targets, strict=True)
+        ]
+        dtypes = [stores[key.version].dtype for key in (*sources, *halo_keys, *move_keys)]
+        self.spec = ExchangeSpec(
+            messages.messages(messages.sends),
+            messages.messages(messages.receives),
+            tuple(messages.copies),
+            tuple(d.itemsize for d in dtypes),
+            digest,
+            exchange.line,
+        )
+        sizes = [math.prod(held.shape) for held in self.buffers.values()]
+        sizes += [math.prod(shape_of(target)) for target in self.targets]
+        _check(self.spec, sizes)
+
+    def _target(self, transfer: Transfer) -> Region:
+        view, partition = transfer.view, transfer.partition
+        assert view is not None and partition is not None
+        block = partition.block(view.shape, partition.coordinates(self.geometry.rank))
+        return domain_of(view, block) if all(low < high for low, high in block) else tuple((0, 0) for _ in block)
+
+    def run(self, state: State) -> None:
+        """Trace the exchange."""
+        for key, held in self.buffers.items():
+            state.pieces[key] = Piece(fit(state.pieces[key], held.buffer), held.buffer)
+        updated, results, state.token = state.transport.exchange(
+            self.spec,
+            [state.pieces[k].array for k in self.sources],
+            [state.pieces[k].array for k in self.halos],
+            self.results,
+            state.active,
+            state.token,
+        )
+        for key, array in zip(self.halos, updated, strict=True):
+            state.pieces[key] = Piece(array, self.buffers[key].buffer)
+            if key in self.slots:
+                state.slots[self.slots[key]] = array
+        for key, array, target in zip(self.moves, results, self.targets, strict=True):
+            state.pieces[key] = Piece(array, target)
+
+
+def _check(spec: ExchangeSpec, sizes: Sequence[int]) -> None:
+    """Every box lies in its buffer: a message must never reach beyond, whatever mistake the plan holds."""
+    boxes = [b for m in (*spec.sends, *spec.receives) for b in m.boxes] + [b for pair in spec.copies for b in pair]
+    for box in boxes:
+        if 0 in box.shape:
+            continue
+        ends = [s * (n - 1) for s, n in zip(box.strides, box.shape, strict=True)]
+        low, high = box.offset + sum(min(e, 0) for e in ends), box.offset + sum(max(e, 0) for e in ends)
+        if not 0 <= low <= high < sizes[box.buffer]:
+            raise ProgramError(
+                f"{spec.where}: a message reaches beyond its buffer: {box} of {sizes[box.buffer]} elements"
+            )
+
+
+class Combine(Step):
+    """Partial results become whole ones: one allreduce for each operator and dtype, and one scan for each running
+    sum."""
+
+    communicates = True
+
+    def __init__(self, plan: Plan, geometry: Geometry, reduction: Reduction, digest: int) -> None:
+        self.name = "allreduce"
+        self.line, self.digest = reduction.line, digest
+        stores = {v.id: v.store for v in plan.versions.all}
+        self.layouts = {item.version: geometry.of(stores[item.version]) for item in reduction.items}
+        self.together: dict[tuple[str, np.dtype, tuple[int, ...]], list[int]] = {}
+        self.scans: list[tuple[Partial, tuple[int, ...]]] = []
+        for item in reduction.items:
+            ranks = _along(geometry.rank, item.grid, item.dims)
+            if item.axis is not None:
+                partition = plan.alignment.stores[stores[item.version].id]
+                backwards = any(isinstance(d, Split) and d.axis == item.axis and d.step < 0 for d in partition.dims)
+                self.scans.append((item, ranks[::-1] if backwards else ranks))
+            else:
+                self.together.setdefault((item.operator, stores[item.version].dtype, ranks), []).append(item.version)
+        self.uses = self.updates = tuple(Key(item.version) for item in reduction.items)
+
+    def run(self, state: State) -> None:
+        """Trace the allreduces, then the scans."""
+        for n, ((op, _, ranks), versions) in enumerate(self.together.items()):
+            buffers = [self.layouts[v].buffer for v in versions]
+            partial = [fit(state.pieces[Key(v)], b).ravel() for v, b in zip(versions, buffers, strict=True)]
+            packed = partial[0] if len(partial) == 1 else jnp.concatenate(partial)
+            total, state.token = state.transport.allreduce(packed, op, ranks, self.digest + n, self.line, state.token)
+            start = 0
+            for version, buffer in zip(versions, buffers, strict=True):
+                shape = shape_of(buffer)
+                part = total[start : start + math.prod(shape)]
+                start += math.prod(shape)
+                state.pieces[Key(version)] = Piece(part.reshape(shape), buffer)
+        for n, (item, ranks) in enumerate(self.scans, len(self.together)):
+            self._scan(item, ranks, self.digest + n, state)
+
+    def _scan(self, item: Partial, ranks: tuple[int, ...], digest: int, state: State) -> None:
+        """Combine the block with what the ranks before it along the axis have in all."""
+        layout, axis = self.layouts[item.version], item.axis
+        assert axis is not None
+        block = fit(state.pieces[Key(item.version)], layout.block)
+        neutral = 0 if item.operator == "sum" else 1
+        if block.shape[axis]:
+            last = lax.slice_in_dim(block, block.shape[axis] - 1, block.shape[axis], axis=axis)
+        else:
+            last = jnp.full([1 if d == axis else n for d, n in enumerate(block.shape)], neutral, block.dtype)
+        before, state.token = state.transport.exscan(last, item.operator, ranks, digest, self.line, state.token)
+        whole = block + before if item.operator == "sum" else block * before
+        state.pieces[Key(item.version)] = Piece(whole, layout.block)
+
+
+def _along(rank: int, grid: tuple[int, ...], dims: tuple[int, ...]) -> tuple[int, ...]:
+    """The ranks of a grid (last dimension fastest) that differ from ``rank`` along ``dims`` only, in order."""
+    here = np.unravel_index(rank, grid)
+    choices = [range(n) if g in dims else (int(here[g]),) for g, n in enumerate(grid)]
+    return tuple(int(np.ravel_multi_index(c, grid)) for c in itertools.product(*choices))

@@ -1,0 +1,190 @@
+"""Computing: the index tasks of a group as loops over the points of one rank."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+
+from ..fuse.communication import Local, Move
+from ..fuse.plan import Plan
+from ..ir import Access, IndexTask, Operand, View
+from .blocks import Piece, fit, materialised, read, write
+from .geometry import Geometry, Layout, Region, domain_of, shape_of
+from .kernels import Context, kernel
+from .kernels.reduce import identity
+from .state import Key, State, Step
+
+#: A temporary of this cost (in additions, roughly) is stored rather than computed again in another loop.
+EXPENSIVE = 40
+
+
+class Compute(Step):
+    """Some index tasks on the points of this rank, as a number of loops.
+
+    Each version that outlives the step, and each partial result, is the root of one loop over the block.  A temporary
+    is computed anew in each loop that needs it: XLA would materialise what two loops share, which costs more than
+    recomputing it, unless it is expensive (`_shared`).
+    """
+
+    def __init__(self, plan: Plan, geometry: Geometry, tasks: Sequence[int], temporaries: frozenset[int]) -> None:
+        self.plan, self.geometry, self.tasks = plan, geometry, tuple(tasks)
+        self.producer = {plan.placed[t].write: t for t in self.tasks}
+        self.sources: dict[int, list[Key]] = {}  # task -> what it needs, its store's old elements included
+        uses: dict[Key, None] = {}
+        for t in self.tasks:
+            needed = [key for k in range(len(plan.placed[t].reads)) if (key := self._source(t, k)) is not None]
+            previous = plan.versions.all[plan.placed[t].write].previous
+            if previous is not None:
+                needed.append(Key(previous))
+            self.sources[t] = needed
+            uses.update((key, None) for key in needed if not self._made_here(key))
+        self.uses = tuple(uses)
+        self.makes = tuple(Key(version) for version in self.producer)
+        self.roots = [v for v in self.producer if v not in temporaries]
+        self.stored = self._shared(temporaries)
+        self.roots += self.stored
+        self.roots.sort(key=self.producer.__getitem__)
+        #: Of each root that is built in a donated buffer: the slot, and whether that holds its old elements.
+        self.slots: dict[int, tuple[int, bool]] = {}
+        self.name = "+".join(plan.task(t).op for t in self.tasks)
+
+    def _made_here(self, key: Key) -> bool:
+        return key.view is None and key.version in self.producer
+
+    def _source(self, t: int, k: int) -> Key | None:
+        placed = self.plan.placed[t]
+        access, version = placed.task.inputs[k], placed.reads[k]
+        if isinstance(access, Operand):
+            return None
+        if isinstance(placed.needs[k], Move):
+            return Key(version, access.view, placed.partition)
+        return Key(version)
+
+    def _shared(self, temporaries: frozenset[int]) -> list[int]:
+        """Temporaries that cost more to compute wherever they are needed than to store and load.
+
+        Several loops may need one, or one loop at several places (a stencil of a stencil).
+        """
+        cost: dict[int, int] = {}
+        places: dict[int, set[object]] = {}
+        for t in self.tasks:
+            for access, version in zip(self.plan.task(t).inputs, self.plan.placed[t].reads, strict=True):
+                if isinstance(access, Access):
+                    places.setdefault(version, set()).add(access.view.axes)
+        for version, t in self.producer.items():
+            below = sum(cost[key.version] for key in self.sources[t] if self._made_here(key))
+            cost[version] = below + kernel(self.plan.task(t).op).cost
+        loops: dict[int, set[int]] = {v: {v} for v in self.producer if v not in temporaries}
+        found = []
+        for version, t in reversed(self.producer.items()):
+            needed_by = loops.setdefault(version, set())
+            copies = max(len(needed_by), len(places.get(version, ())))
+            if version in temporaries and (copies - 1) * cost[version] >= EXPENSIVE:
+                found.append(version)
+                needed_by = {version}
+            for key in self.sources[t]:
+                if self._made_here(key):
+                    loops.setdefault(key.version, set()).update(needed_by)
+        return found
+
+    def run(self, state: State) -> None:
+        """Trace one loop after the other, in program order of their roots."""
+        for root in self.roots:
+            pieces = {
+                key: piece for key, piece in state.pieces.items() if key in self.uses or key.version in self.roots
+            }
+            for t in self.loop(root):
+                pieces[Key(self.plan.placed[t].write)] = self._task(t, pieces, state)
+            piece = pieces[Key(root)]
+            if root in self.stored and root not in self.slots:
+                piece = materialised(piece, state.active[-1])
+            state.pieces[Key(root)] = piece
+
+    def loop(self, root: int) -> list[int]:
+        """The tasks that the loop of ``root`` computes: its own and those of its temporaries, in program order."""
+        needed: set[int] = set()
+        pending = [root]
+        while pending:
+            version = pending.pop()
+            if version not in needed:
+                needed.add(version)
+                sources = self.sources[self.producer[version]]
+                pending += [k.version for k in sources if self._made_here(k) and k.version not in self.roots]
+        return sorted(self.producer[v] for v in needed)
+
+    def reads(self, root: int) -> set[Key]:
+        """What the loop of ``root`` needs that is there before it: inputs of the step, and earlier roots."""
+        loop = self.loop(root)
+        made = {self.plan.placed[t].write for t in loop}
+        return {k for t in loop for k in self.sources[t] if k.view is not None or k.version not in made}
+
+    def pointwise(self, root: int, version: int) -> bool:
+        """Whether the loop of ``root`` reads ``version`` only where it writes, so that it may write into its buffer."""
+        target = self.plan.task(self.producer[root]).output
+        loop = self.loop(root)
+        made = {self.plan.placed[t].write for t in loop}
+        same = self.plan.versions.all[version].store == target.store
+        for t in loop:
+            placed = self.plan.placed[t]
+            for access, seen, need in zip(placed.task.inputs, placed.reads, placed.needs, strict=True):
+                if not isinstance(access, Access) or (seen != version and seen not in made):
+                    continue
+                whole = access.view.is_identity(access.store.shape)
+                if not isinstance(need, Local) or not (
+                    access.view == target.view if seen == version and same else whole
+                ):
+                    return False
+        return same or target.view.is_identity(target.store.shape)
+
+    def slight(self, root: int) -> bool:
+        """Whether the root's task writes less than half of the block, so that it had better do it in place."""
+        t = self.producer[root]
+        own = self.geometry.block(self.plan.task(t), self.plan.placed[t].partition)
+        block = self.geometry.of(self.plan.task(t).output.store).block
+        return 2 * math.prod(shape_of(own)) < math.prod(shape_of(block))
+
+    def _task(self, t: int, pieces: dict[Key, Piece], state: State) -> Piece:
+        plan, placed = self.plan, self.plan.placed[t]
+        task = placed.task
+        layout = self.geometry.of(task.output.store)
+        own = self.geometry.block(task, placed.partition)
+        holder = placed.partition.holds(placed.partition.coordinates(self.geometry.rank))
+        if task.reduces and any(low >= high for low, high in own):
+            own = self._identity(task, layout)
+        inputs = []
+        for k, access in enumerate(task.inputs):
+            if isinstance(access, Operand):
+                inputs.append(state.operands[access.index])
+                continue
+            key = self._source(t, k)
+            assert key is not None
+            view = View.identity(task.shape) if key.view is not None else access.view
+            wanted = domain_of(access.view, own) if key.view is not None else own
+            inputs.append(read(pieces[key], view, wanted))
+        with jax.named_scope(task.op):
+            value = kernel(task.op).generate(Context(task, own, own, jnp), *inputs)
+        value = jnp.asarray(value).astype(task.output.store.dtype)
+        if task.reduces and not task.shape and not holder:
+            # A domain without axes has no empty block: the rank that does not have its point says so here.
+            value = jnp.full_like(value, identity(str(task.output.reduction), value.dtype))
+        previous = plan.versions.all[placed.write].previous
+        old = None if previous is None else pieces[Key(previous)]
+        if task.reduces:
+            kept = {a.source for a in task.output.view.axes}
+            own = tuple(r if d in kept else (0, 1) for d, r in enumerate(own))
+        slot, in_place = self.slots.get(placed.write, (-1, False))
+        base = state.slots[slot] if slot >= 0 else None
+        piece = write(old, value, task.output, own if holder or task.reduces else None, layout, base, in_place)
+        if slot >= 0:
+            piece = Piece(fit(piece, layout.buffer), layout.buffer)
+            state.slots[slot] = piece.array
+        return piece
+
+    @staticmethod
+    def _identity(task: IndexTask, layout: Layout) -> Region:
+        """The points of a rank that has none but contributes the identity: all of the result, nothing to combine."""
+        along = {a.source: k for k, a in enumerate(task.output.view.axes)}
+        return tuple(layout.block[along[d]] if d in along else (0, 0) for d in range(len(task.shape)))

@@ -1,0 +1,47 @@
+"""What the steps of a plan work on while they are traced: pieces by key, slots, scalars and the token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..ir import Partition, View
+from .blocks import Piece
+from .transport import Transport
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A value of the environment: a version, or a view of one laid out over another partition."""
+
+    version: int
+    view: View | None = None
+    partition: Partition | None = None
+
+
+@dataclass
+class State:
+    """What steps work on while they are traced; ``slots`` are donated buffers, in which results are built."""
+
+    pieces: dict[Key, Piece]
+    slots: list[Any]
+    operands: Sequence[Any]
+    transport: Transport
+    active: Any
+    token: Any
+
+
+class Step:
+    """One step; ``uses`` and ``makes`` are the keys that it reads and sets, ``updates`` those that it changes in
+    place."""
+
+    uses: tuple[Key, ...] = ()
+    makes: tuple[Key, ...] = ()
+    updates: tuple[Key, ...] = ()
+    communicates = False
+    name = ""
+
+    def run(self, state: State) -> None:
+        """Trace the step."""
+        raise NotImplementedError
