@@ -66,7 +66,14 @@ def start(arguments: Sequence[str], env: Mapping[str, str] | None = None) -> sub
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_heed_signals,
     )
+
+
+def _heed_signals() -> None:
+    # What a shell starts in the background ignores these, and so would all that it starts.
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager
