@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from .. import config
-from ..ir import Access, Operand, Program
+from ..ir import Access, IndexTask, Program
+from ..ir.text import format_partition, format_view
 
 T = TypeVar("T")
 
@@ -76,41 +77,72 @@ def difference(a: Origin, b: Origin) -> str:
     p, q = a.program, b.program
     if [t.op for t in p.tasks] != [t.op for t in q.tasks]:
         return "the operations differ"
-    mine, theirs = p.stores(), q.stores()
-    for id in mine.keys() & theirs.keys():
-        s, t = mine[id], theirs[id]
+    return _arrays(p, q) or _stores(p, q) or _accesses(p, q) or _surroundings(p, q) or _rest(a, b)
+
+
+def _pairs(p: Program, q: Program) -> Iterator[tuple[str, IndexTask, IndexTask]]:
+    """The tasks of two programs with the same operations, and words for where they are."""
+    for n, (u, v) in enumerate(zip(p.tasks, q.tasks, strict=True)):
+        yield f"task {n} ({v.op}, {v.line or 'no line'})", u, v
+
+
+def _arrays(p: Program, q: Program) -> str:
+    # First of all: where other arrays are the same one the numbers of all that follow differ.
+    for where, u, v in _pairs(p, q):
+        one, other = (*u.inputs, u.output), (*v.inputs, v.output)
+        for i, j in zip(one, other, strict=False):
+            if isinstance(i, Access) and isinstance(j, Access):
+                if i.store.id != j.store.id:
+                    return f"which arrays are the same one: {where} uses %{j.store.id} in place of %{i.store.id}"
+            elif i != j:
+                return f"{where} has another scalar or an array in its place"
+        if len(one) != len(other):
+            return f"the number of inputs of {where}"
+    return ""
+
+
+def _stores(p: Program, q: Program) -> str:
+    theirs = q.stores()
+    for id, s in p.stores().items():
+        t = theirs[id]
         if s.shape != t.shape:
             return f"the shape of %{id}: {s.shape}, then {t.shape}"
         if s.dtype != t.dtype:
             return f"the dtype of %{id}: {s.dtype}, then {t.dtype}"
-    for n, (u, v) in enumerate(zip(p.tasks, q.tasks, strict=True)):
-        where = f"task {n} ({v.op}, {v.line or 'no line'})"
-        for i, j in zip((*u.inputs, u.output), (*v.inputs, v.output), strict=False):
-            if isinstance(i, Operand) or isinstance(j, Operand):
-                if i != j:
-                    return f"{where} has another scalar or an array in its place"
-            elif isinstance(i, Access) and isinstance(j, Access):
-                if i.store.id != j.store.id:
-                    return f"which arrays are the same one: {where} uses %{j.store.id} in place of %{i.store.id}"
+    return ""
+
+
+def _accesses(p: Program, q: Program) -> str:
+    for where, u, v in _pairs(p, q):
+        for i, j in zip((*u.inputs, u.output), (*v.inputs, v.output), strict=True):
+            if isinstance(i, Access) and isinstance(j, Access):
                 if i.view != j.view:
-                    return f"the view of %{i.store.id} in {where}: {i.view}, then {j.view}"
+                    return f"the view of %{i.store.id} in {where}: {format_view(i)}, then {format_view(j)}"
                 if (i.privilege, i.reduction) != (j.privilege, j.reduction):
                     return f"the privilege on %{i.store.id} in {where}"
         if (u.params, u.spelled) != (v.params, v.spelled):
             return f"the parameters of {where}: {dict(u.params)}, then {dict(v.params)}"
         if u != v:
             return where
+    return ""
+
+
+def _surroundings(p: Program, q: Program) -> str:
     if p.inputs != q.inputs:
         for (s, one), (t, other) in zip(p.inputs, q.inputs, strict=False):
             if s.id != t.id:
                 break
             if one != other:
-                return f"the partition of %{s.id}: {one}, then {other}"
+                return f"the partition of %{s.id}: {format_partition(one)}, then {format_partition(other)}"
         return "which arrays have data before"
     if p.live != q.live:
         return f"which arrays live on: {sorted(p.live)}, then {sorted(q.live)}"
     if p.operands != q.operands:
         return f"the dtypes of scalars: {[str(d) for d in p.operands]}, then {[str(d) for d in q.operands]}"
+    return ""
+
+
+def _rest(a: Origin, b: Origin) -> str:
     if a.margins != b.margins:
         return "the ghost margins of the inputs"
     if a.ranks != b.ranks:

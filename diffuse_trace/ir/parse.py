@@ -258,6 +258,8 @@ def _entry(line: Line) -> Entry:
     step = 1
     if line.accept(":"):
         step = line.integer()
+        if step == 0:
+            raise line.error("expected a step other than 0")
     return "slice", source, start, stop, step
 
 
@@ -286,12 +288,12 @@ def _view(
         if not named:
             source, following = following, following + 1
         if start is None:
-            start = 0
+            start = 0 if step > 0 else n - 1
         axes.append(Axis(source, start, step))
         if source is None or not 0 <= source < len(shape):
             raise line.error(f"axis {len(axes) - 1} of the store lies along no axis of the domain {list(shape)}")
         end = n if stop is None and step > 0 else -1 if stop is None else stop
-        length = len(range(start, end, step)) if (start, stop) != (None, None) else n
+        length = len(range(start, end, step))
         if length != shape[source]:
             raise line.error(f"a slice of {length} elements lies along a domain axis of {shape[source]}")
     return View(shape, tuple(axes))

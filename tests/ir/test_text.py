@@ -129,6 +129,21 @@ def test_the_text_is_what_the_documentation_shows() -> None:
     assert program.tasks[0].line == "model.py:12"
 
 
+def test_views_may_be_written_as_in_numpy() -> None:
+    text = "store %0 float64[5] input []\nstore %1 float64[{}]\nwrite %1 = copy[{}](%0[{}])"
+    for key, written in {
+        ":": ":",
+        "::1": ":",
+        "::-1": "4::-1",
+        "::2": "0:5:2",
+        "1:": "1:5",
+        "3:0:-1": "3:0:-1",
+    }.items():
+        n = len(range(5)[slice(*(int(i) if i else None for i in key.split(":")))])
+        (read,) = loads(text.format(n, n, key)).tasks[0].reads()
+        assert read == next(loads(text.format(n, n, written)).tasks[0].reads())
+
+
 def test_comments_and_empty_lines_are_passed_over() -> None:
     assert loads("\n# what follows is a program\n\n" + HILLSLOPE + "\n  # that was it\n") == loads(HILLSLOPE)
 
@@ -148,6 +163,7 @@ def test_comments_and_empty_lines_are_passed_over() -> None:
         ("store %0 float64[3]\nwrite %0[0:2] = fill[3]($0)", "line 2: a slice of 2 elements"),
         ("store %0 float64[3]\nwrite %0[0:2, 1] = fill[2]($0)", "line 2: a store of 1 axes is indexed with 2"),
         ("store %0 float64[3]\nwrite %0 = fill[3($0)", "line 2: expected"),
+        ("store %0 float64[3]\nwrite %0[::0] = fill[3]()", "line 2: expected a step other than 0"),
         ("store %0 float64[3]\nwrite %0 fill[3]($0)", "line 2: expected '=', found 'fill'"),
         ("store %0 float64[3]\nwrite %0 = fill[3]($0, k)", "line 2: expected '='"),
         ("store %0 float64[3]\nwrite %0 = fill[3](k=what)", "line 2: expected a value, found 'what'"),

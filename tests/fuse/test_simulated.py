@@ -1,0 +1,89 @@
+"""Plans of random programs, carried out on simulated ranks, give what the program gives without any plan."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from planning import program_of
+from simulation import Simulation, sequential
+from strategies import rich_programs
+
+from diffuse_trace.fuse import plan
+from diffuse_trace.fuse.explain import explain
+from diffuse_trace.fuse.memory import exchange_bytes, peak_bytes, temporary_bytes
+from diffuse_trace.fuse.verify import verify_plan
+from diffuse_trace.ir import Program
+from diffuse_trace.ir.verify import verify
+
+GRIDS: list[tuple[int, tuple[int, ...]]] = [
+    (1, ()),
+    (2, ()),
+    (2, (1, 2)),
+    (3, ()),
+    (4, ()),
+    (4, (1, 4)),
+    (4, (4, 1)),
+    (6, (2, 3)),
+    (7, ()),
+]
+
+
+def check(program: Program, ranks: int, mode: str = "1", grid: tuple[int, ...] = (), max_halo: int = 16) -> None:
+    """Compare a plan on simulated ranks with the program on whole arrays."""
+    verify(program)
+    made = plan(program, ranks, mode=mode, grid=grid, max_halo=max_halo)
+    verify_plan(made)
+    generator = np.random.default_rng(0)
+    inputs = {s.id: generator.integers(1, 9, s.shape).astype(float) for s, _ in program.inputs}
+    right = sequential(program, inputs, [2.5])
+    for id, array in Simulation(made, ranks).run(inputs, [2.5]).items():
+        np.testing.assert_allclose(array, right[id], err_msg=f"%{id}")
+    assert peak_bytes(made) >= 0 and temporary_bytes(made) >= 0 and min(exchange_bytes(made), default=0) >= 0
+    assert explain(made, ranks)
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.data(), st.sampled_from(GRIDS), st.sampled_from(["1", "1", "paper", "0"]), st.sampled_from([0, 1, 16]))
+def test_plans_give_what_their_programs_give(
+    data: st.DataObject, where: tuple[int, tuple[int, ...]], mode: str, max_halo: int
+) -> None:
+    ranks, grid = where
+    check(data.draw(rich_programs(ranks=ranks, grid=grid)), ranks, mode, grid, max_halo)
+
+
+# Programs whose plans were wrong once.
+LARGER = """\
+operands float64
+store %0 float64[4] live input []
+store %1 float64[10] live
+write %1 = fill[10]($0)
+write %0 = add[4](%1[3:7])
+"""
+ALIGNED = """\
+store %0 float64[8] live input []
+store %1 float64[6, 8] input []
+store %2 float64[8]
+reduce(sum) %2[None, :] = add[6, 8](%1)
+write %0 = add[8](%0, %2)
+"""
+UPDATED = """\
+store %0 float64[2] input []
+store %1 float64[2] live
+write %1 = cumsum[2](%0[0], operator='sum', scan=0)
+write %1[0] = fill[]()
+"""
+REDUCED = """\
+store %0 float64[8, 2] input []
+store %1 float64[2] live
+reduce(sum) %1[None, :] = add[8, 2](%0)
+write %1[0] = fill[]()
+"""
+
+
+@pytest.mark.parametrize("mode", ["1", "paper", "0"])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("text", [LARGER, ALIGNED, UPDATED, REDUCED])
+def test_programs_that_were_wrong_once(text: str, ranks: int, mode: str) -> None:
+    check(program_of(text, ranks), ranks, mode)
