@@ -179,3 +179,23 @@ write %1 = cumsum[64, 64](%0, operator='sum', scan={})
     assert down.partition == canonical((64, 64), 4)
     assert (down.combined, across.combined) == ((0,), (1,))
     assert planned(text.format(0), 1).placed[0].combined == ()
+
+
+def test_any_reader_of_a_group_may_refuse_the_update() -> None:
+    text = """\
+store %0 float64[64] live input []
+store %1 float64[64] live input []
+store %2 float64[62]
+write %1 = exp[64](%1)
+write %2 = add[62](%0[0:62], %0[2:64])
+write %0 = copy[64](%1)
+"""
+    made = planned(text, mode="paper")
+    assert [len(g.tasks) for g in made.groups()] == [2, 1]
+    assert made.groups()[0].ended == "%0 is read by add across pieces and overwritten by copy"
+
+
+def test_a_reduction_of_one_rank_s_points_is_for_all() -> None:
+    first, _ = pair(REDUCTION)
+    pinned = Placed(0, first.task, Partition((Pinned(4, 64, 9),)), first.reads, first.needs, first.write)
+    assert pinned.combined == (0,)
