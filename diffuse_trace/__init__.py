@@ -5,15 +5,28 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "config", "explain", "jit", "profile", "rank", "ranks"]
+__all__ = [
+    "__version__",
+    "cond",
+    "config",
+    "explain",
+    "fori_loop",
+    "jit",
+    "profile",
+    "rank",
+    "ranks",
+    "while_loop",
+]
 
 if TYPE_CHECKING:
     from . import config
+    from .control import cond, fori_loop, while_loop
     from .explaining import explain
     from .profiling import profile
     from .tracer import jit
 
 _HOMES = {"jit": "tracer", "explain": "explaining", "profile": "profiling", "config": "", "numpy": "", "errors": ""}
+_HOMES |= {"fori_loop": "control", "while_loop": "control", "cond": "control", "sparse": ""}
 
 
 def rank() -> int:

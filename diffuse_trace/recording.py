@@ -10,6 +10,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 
 from . import config
 from .errors import TracingError
-from .ir import Access, IndexTask, Operand, Privilege, Program, View
+from .ir import Access, IndexTask, Operand, Privilege, Program, Region, View
 from .ir.task import scalar_dtype
 from .runtime import execute
 from .runtime.stores import Data, LogicalStore
@@ -82,19 +83,25 @@ class Window:
         self.head = 0  # where the iteration that is being recorded begins, once a loop has come round
         self.atomic = 0
         self.constants: list[LogicalStore] = []
+        self.regions: list[Region] = []
+        self.open: list[list[int]] = []  # the regions that are being recorded: number, part
 
     def add(self, task: IndexTask, site: int, stores: Sequence[LogicalStore]) -> None:
         """Append a task and note its stores, of which the last is written."""
         self.append(task, site)
         for store in stores:
             if store.ir.id not in self.stores:
-                if store.error:
-                    raise RuntimeError(f"{task.line}: {task.op} uses an array whose computation failed: {store.error}")
-                self.stores[store.ir.id] = weakref.ref(store)
-                if store.data is None and store is not stores[-1]:
-                    store.data = _unwritten(store)
-                if store.data is not None:
-                    self.inputs[store.ir.id] = store.data
+                self.note(store, task.line, written=store is stores[-1])
+
+    def note(self, store: LogicalStore, line: str, written: bool = False) -> None:
+        """Take notice of a store; what has no data and is not ``written`` first holds anything."""
+        if store.error:
+            raise RuntimeError(f"{line}: an array is used whose computation failed: {store.error}")
+        self.stores[store.ir.id] = weakref.ref(store)
+        if store.data is None and not written:
+            store.data = _unwritten(store)
+        if store.data is not None:
+            self.inputs[store.ir.id] = store.data
 
     def append(self, task: IndexTask, site: int) -> None:
         """Append a task whose stores are known."""
@@ -127,12 +134,20 @@ class Window:
     def program(self, count: int) -> Program:
         """The first ``count`` tasks as a program; live is what arrays or later tasks refer to."""
         tasks = tuple(self.tasks[:count])
+        regions = tuple(r for r in self.regions if r.stop <= count and r.start < count)
         named = {a.store.id: a.store for t in tasks for a in (*t.reads(), t.output)}
+        named.update((store.id, store) for r in regions for store in r.stores())
         later = {a.store.id for t in self.tasks[count:] for a in (*t.reads(), t.output)}
-        live = frozenset(i for i in named if i in later or self.stores[i]() is not None)
+        later |= {store.id for r in self.regions[len(regions) :] for store in r.stores()}
+        live = frozenset(i for i in named if i in later or self._alive(i))
         inputs = tuple((named[i], self.inputs[i].partition) for i in named if i in self.inputs)
         used = [i.index for t in tasks for i in t.inputs if isinstance(i, Operand)]
-        return Program(tasks, inputs, live, tuple(scalar_dtype(v) for v in self.operands[: max(used, default=-1) + 1]))
+        operands = tuple(scalar_dtype(v) for v in self.operands[: max(used, default=-1) + 1])
+        return Program(tasks, inputs, live, operands, regions)
+
+    def _alive(self, id: int) -> bool:
+        store = self.stores[id]()
+        return store is not None and not store.error
 
     def run(self, count: int | None = None, runner: Runner | None = None) -> None:
         """Run the first ``count`` tasks (all, where it is not given)."""
@@ -150,6 +165,8 @@ class Window:
                     store.data = data
             for task, site in zip(self.tasks[count:], self.sites[count:], strict=True):
                 rest.adopt(task, site, self, results)
+            for region in self.regions[len(program.regions) :]:
+                rest.adopt_region(region, count, len(program.regions), self, results)
         except BaseException as error:
             # The window is dropped; its results say so when they are read.
             for held in self.stores.values():
@@ -168,12 +185,22 @@ class Window:
         )
         self.append(IndexTask(task.op, task.shape, inputs, task.output, task.params, task.line), site)
         for access in (*task.reads(), task.output):
-            id = access.store.id
-            if id not in self.stores:
-                self.stores[id] = other.stores[id]
-                data = results.get(id, other.inputs.get(id))
-                if data is not None:
-                    self.inputs[id] = data
+            self._adopt_store(access.store.id, other, results)
+
+    def adopt_region(self, region: Region, tasks: int, regions: int, other: Window, results: dict[int, Data]) -> None:
+        """Take over a region, which lies behind so many tasks and regions that have been run."""
+        parent = region.parent - regions if region.parent >= 0 else -1
+        start, middle, stop = (n - tasks for n in (region.start, region.middle, region.stop))
+        self.regions.append(replace(region, parent=parent, start=start, middle=middle, stop=stop))
+        for store in region.stores():
+            self._adopt_store(store.id, other, results)
+
+    def _adopt_store(self, id: int, other: Window, results: dict[int, Data]) -> None:
+        if id not in self.stores:
+            self.stores[id] = other.stores[id]
+            data = results.get(id, other.inputs.get(id))
+            if data is not None:
+                self.inputs[id] = data
 
 
 _windows: list[Window] = [Window()]
@@ -336,8 +363,11 @@ def _refuse_tracing(why: str) -> None:
 
 # --- where the user's code is --------------------------------------------------------------------
 
-_lines: dict[tuple[CodeType, int], str] = {}
-_inside: dict[CodeType, bool] = {}
+_lines: dict[tuple[int, int], str] = {}
+#: Of each code object met, by its address: itself, its number in order of appearance, and whether it is this package's.
+#: It is held, since the address of a freed one may be that of another later: two places would be one, on some ranks
+#: only, and these would cut their windows elsewhere.
+_codes: dict[int, tuple[CodeType, int, bool]] = {}
 
 
 def user_site() -> tuple[str, int]:
@@ -350,13 +380,15 @@ def user_site() -> tuple[str, int]:
     site = 0
     while frame is not None:
         code = frame.f_code
-        inside = _inside.get(code)
-        if inside is None:
-            inside = _inside[code] = code.co_filename.startswith((_HOME, "<frozen"))
+        known = _codes.get(id(code))
+        if known is None:
+            known = code, len(_codes), code.co_filename.startswith((_HOME, "<frozen"))
+            _codes[id(code)] = known
+        _, number, inside = known
         if not inside and not line:
-            key = (code, frame.f_lasti)
+            key = (number, frame.f_lasti)
             line = _lines.get(key) or _lines.setdefault(key, f"{Path(code.co_filename).name}:{frame.f_lineno}")
-        site = hash((site, id(code), frame.f_lasti))
+        site = hash((site, number, frame.f_lasti))
         frame = frame.f_back
     return line, site
 

@@ -127,7 +127,8 @@ class Jitted:
             else:
                 trace.results.append(Result(constant=leaf))
         stores = {leaf.store.ir.id: leaf.store for leaf in (*leaves, *outputs) if isinstance(leaf, Array)}
-        parts = [len(window.tasks)] if len(window.tasks) <= LONGEST else loops(window.sites)
+        whole = len(window.tasks) <= LONGEST or bool(window.regions)
+        parts = [len(window.tasks)] if whole else loops(window.sites)
         for part in parts:
             window.run(part, functools.partial(_compile_and_run, trace, window))
         for r in trace.results:

@@ -22,11 +22,14 @@ class Alignment:
 
 
 def align(program: Program, ranks: int, grid: tuple[int, ...] = ()) -> Alignment:
-    """Choose the partitions.  Cost: two passes over the tasks, whatever the number of ranks."""
-    stores: dict[int, Partition] = {s.id: p for s, p in program.inputs}
+    """Choose the partitions.  Cost: two passes over the tasks, whatever the number of ranks.
+
+    Stores that a region hands on as one another (`ir.region`) lie alike.
+    """
+    stores = _Alike(program)
     tasks: list[Partition | None] = [None] * len(program.tasks)
     # Where the result of a reduction lies follows from its task, whatever reads it.
-    reduced = {t.output.store.id for t in program.tasks if t.reduces}
+    reduced = {stores.first(t.output.store.id) for t in program.tasks if t.reduces}
 
     for t in range(len(program.tasks) - 1, -1, -1):
         task = program.tasks[t]
@@ -40,7 +43,7 @@ def align(program: Program, ranks: int, grid: tuple[int, ...] = ()) -> Alignment
             continue
         for access in task.reads():
             store = access.store
-            if store.id in stores or store.id in reduced:
+            if store.id in stores or stores.first(store.id) in reduced:
                 continue
             wanted = over.push(access.view)
             if wanted is None or (_pins(wanted) and not access.view.is_identity(store.shape)):
@@ -69,10 +72,55 @@ def align(program: Program, ranks: int, grid: tuple[int, ...] = ()) -> Alignment
             stores[output.store.id] = made if made is not None else canonical(output.store.shape, ranks, grid)
             if made is None and not task.reduces:
                 tasks[t] = stores[output.store.id].pull(output.view)
-    return Alignment(tuple(p if p is not None else REPLICATED for p in tasks), stores)
+    for store in (s for region in program.regions for s in region.stores()):
+        if store.id not in stores:
+            stores[store.id] = canonical(store.shape, ranks, grid)
+    return Alignment(tuple(p if p is not None else REPLICATED for p in tasks), stores.each())
 
 
-def _follow(task: IndexTask, stores: dict[int, Partition], ranks: int, grid: tuple[int, ...]) -> Partition:
+class _Alike:
+    """The partitions of stores by id, one for all that lie alike."""
+
+    def __init__(self, program: Program) -> None:
+        self._first: dict[int, int] = {}
+        self._partitions: dict[int, Partition] = {}
+        self._ids = dict.fromkeys([*program.stores(), *(store.id for store, _ in program.inputs)])
+        for region in program.regions:
+            for value in region.values():
+                one, *others = (self.first(s.id) for s in value.stores())
+                self._first.update((other, one) for other in others if other != one)
+        for store, partition in program.inputs:
+            self.setdefault(store.id, partition)
+
+    def first(self, id: int) -> int:
+        """The store that stands for all that lie like this one."""
+        while id in self._first:
+            id = self._first[id]
+        return id
+
+    def each(self) -> dict[int, Partition]:
+        """The partition of every store."""
+        return {id: self[id] for id in self._ids if id in self}
+
+    def setdefault(self, id: int, partition: Partition) -> Partition:
+        """The partition of a store, if need be this one from now on."""
+        return self._partitions.setdefault(self.first(id), partition)
+
+    def get(self, id: int, default: Partition | None = None) -> Partition | None:
+        """The partition of a store."""
+        return self._partitions.get(self.first(id), default)
+
+    def __contains__(self, id: int) -> bool:
+        return self.first(id) in self._partitions
+
+    def __getitem__(self, id: int) -> Partition:
+        return self._partitions[self.first(id)]
+
+    def __setitem__(self, id: int, partition: Partition) -> None:
+        self._partitions[self.first(id)] = partition
+
+
+def _follow(task: IndexTask, stores: _Alike, ranks: int, grid: tuple[int, ...]) -> Partition:
     """Launch over the largest input that is cut along all its grid dimensions; else over one that is copied.
 
     Inputs that are broadcast or pinned would leave ranks idle or make them repeat work; where there is no other,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
+
 from ..ir import View
 from ..ir.text import format_partition, format_task, lines
 from .memory import block_bytes, peak_bytes, temporary_bytes, transfer_bytes
-from .plan import Exchange, Group, Plan, Reduction, Transfer
+from .plan import Choose, Exchange, Group, Plan, Reduction, Repeat, Step, Transfer
 
 
 def explain(plan: Plan, ranks: int | None = None) -> str:
@@ -14,19 +17,7 @@ def explain(plan: Plan, ranks: int | None = None) -> str:
     Bytes of exchanges are those that one rank receives, at most; with ``ranks`` also those of all ranks together.
     """
     before = [text for text, _ in lines(plan.program)]
-    after: list[str] = []
-    number = 0
-    for step in plan.steps:
-        if isinstance(step, Group):
-            number += 1
-            after += _group(plan, step, number)
-        elif isinstance(step, Exchange):
-            total = sum(transfer_bytes(plan, t) for t in step.transfers)
-            everywhere = f", {size(total * ranks)} together at most" if ranks and ranks > 1 else ""
-            after.append(f"exchange, {size(total)} a rank{everywhere}{_at(step.line)}")
-            after += [f"    {_transfer(plan, t)}" for t in step.transfers]
-        else:
-            after += _reduction(plan, step)
+    after = _steps(plan, plan.steps, ranks, itertools.count(1))
     groups, temporaries = plan.groups(), plan.temporaries()
     summary = [
         f"tasks          {len(plan.program.tasks)} in {len(groups)} group{'s'[: len(groups) != 1]}",
@@ -35,6 +26,35 @@ def explain(plan: Plan, ranks: int | None = None) -> str:
         f"peak memory    {size(peak_bytes(plan))} on the rank with most",
     ]
     return "\n".join(["before fusion", *_indented(before), "", "after fusion", *_indented(after), "", *summary])
+
+
+def _steps(plan: Plan, steps: Iterable[Step], ranks: int | None, numbers: itertools.count[int]) -> list[str]:
+    rows: list[str] = []
+    for step in steps:
+        if isinstance(step, Group):
+            rows += _group(plan, step, next(numbers))
+        elif isinstance(step, Exchange):
+            total = sum(transfer_bytes(plan, t) for t in step.transfers)
+            everywhere = f", {size(total * ranks)} together at most" if ranks and ranks > 1 else ""
+            rows.append(f"exchange, {size(total)} a rank{everywhere}{_at(step.line)}")
+            rows += [f"    {_transfer(plan, t)}" for t in step.transfers]
+        elif isinstance(step, Reduction):
+            rows += _reduction(plan, step)
+        else:
+            rows += _region(plan, step, ranks, numbers)
+    return rows
+
+
+def _region(plan: Plan, step: Repeat | Choose, ranks: int | None, numbers: itertools.count[int]) -> list[str]:
+    region = plan.program.regions[step.region]
+    if isinstance(step, Repeat):
+        kept = sum(block_bytes(plan, v) for v in plan.versions.handed[step.region].made)
+        rows = [f"loop, carrying {size(kept)} on a rank{_at(region.line)}"]
+        rows += _indented(_steps(plan, step.condition, ranks, numbers))
+        rows.append(f"  while %{region.predicate.id}")
+        return rows + _indented(_steps(plan, step.body, ranks, numbers))
+    rows = [f"if %{region.predicate.id}{_at(region.line)}", *_indented(_steps(plan, step.first, ranks, numbers))]
+    return [*rows, "else", *_indented(_steps(plan, step.second, ranks, numbers))]
 
 
 def _indented(rows: list[str]) -> list[str]:

@@ -81,16 +81,22 @@ def _greedy_prefixes(tasks: Sequence[Placed]) -> list[Draft]:
     return groups
 
 
+def _producers(tasks: Sequence[Placed]) -> dict[int, int]:
+    """For each version that the tasks make, the place of the task that makes it; all others are there before."""
+    return {task.write: n for n, task in enumerate(tasks)}
+
+
 def phases(tasks: Sequence[Placed], versions: Versions) -> list[int]:
     """The earliest phase of each task: one more than that of a task whose result it needs from other ranks."""
     result: list[int] = []
+    producers = _producers(tasks)
     for task in tasks:
         phase = 0
         wanted = [(v, isinstance(n, Local)) for v, n in zip(task.reads, task.needs, strict=True) if v >= 0]
         if task.previous is not None:
             wanted.append((task.previous, True))
         for version, local in wanted:
-            producer = versions.all[version].producer
+            producer = producers.get(version)
             if producer is not None:
                 # An allreduce and the exchanges that need its result stand at the same point, in this order.
                 crosses = bool(tasks[producer].combined) or not local
@@ -105,6 +111,7 @@ def sink(tasks: Sequence[Placed], versions: Versions, early: Sequence[int], live
     A task is moved if only later phases use its result, and if what it reads is kept anyway or moves along.
     """
     result = list(early)
+    producers = _producers(tasks)
     users: dict[int, list[tuple[int, bool]]] = {}  # version -> (task, whether it needs it from other ranks)
     for n, task in enumerate(tasks):
         for version, need in zip(task.reads, task.needs, strict=True):
@@ -115,7 +122,7 @@ def sink(tasks: Sequence[Placed], versions: Versions, early: Sequence[int], live
 
     def kept(version: int, phase: int) -> bool:
         """Whether a version is in memory in a phase, however the task that asks is placed."""
-        producer = versions.all[version].producer
+        producer = producers.get(version)
         if producer is None or version in live or tasks[producer].combined:
             return True
         return any(crosses for _, crosses in users[version]) or all(result[n] >= phase for n, _ in users[version])

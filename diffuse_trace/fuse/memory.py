@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from ..ir import Access, Partition, Split
 from .communication import Move
-from .plan import Exchange, Group, Plan, Transfer, widths
+from .plan import Choose, Exchange, Group, Plan, Reduction, Repeat, Step, Transfer, walk, widths
 
 
 def temporary_bytes(plan: Plan) -> int:
@@ -62,12 +63,14 @@ def peak_bytes(plan: Plan) -> int:
     final = {v for s, v in plan.versions.final.items() if s in plan.program.live}
     last = _last_uses(plan)
     peak = sum(alive.values())
-    for n, step in enumerate(plan.steps):
+    for n, step in enumerate(walk(plan.steps)):
         if isinstance(step, Exchange):
             alive.update({_moved(t): transfer_bytes(plan, t) for t in step.transfers if t.view is not None})
         elif isinstance(step, Group):
             made = (plan.placed[t].write for t in step.tasks)
             alive.update({v: block_bytes(plan, v) for v in made if v not in step.temporaries})
+        elif isinstance(step, Repeat | Choose):
+            alive.update({v: block_bytes(plan, v) for v in plan.versions.handed[step.region].made})
         peak = max(peak, sum(alive.values()))
         for key in [k for k in alive if k not in final and last.get(k, -1) <= n]:
             del alive[key]
@@ -79,19 +82,47 @@ def _moved(transfer: Transfer) -> object:
 
 
 def _last_uses(plan: Plan) -> dict[object, int]:
-    """For each version and each moved view the last step that uses it."""
+    """For each version and each moved view the last step that uses it, counted as `walk` goes.
+
+    What a loop needs it needs until its last trip, so what is used within a region counts as used at its end.
+    """
     last: dict[object, int] = {}
-    for n, step in enumerate(plan.steps):
-        if isinstance(step, Group):
-            for placed in (plan.placed[t] for t in step.tasks):
-                for access, version, need in zip(placed.task.inputs, placed.reads, placed.needs, strict=True):
-                    if isinstance(access, Access):
-                        moved = isinstance(need, Move)
-                        last[(version, access.view, placed.partition) if moved else version] = n
-                if placed.previous is not None:
-                    last[placed.previous] = n
-        elif isinstance(step, Exchange):
-            last.update((t.version, n) for t in step.transfers)
-        else:
-            last.update((item.version, n) for item in step.items)
+    count = 0
+
+    def visit(steps: Iterable[Step]) -> list[object]:
+        nonlocal count
+        used: list[object] = []
+        for step in steps:
+            here = count
+            count += 1
+            keys: list[object]
+            if isinstance(step, Repeat | Choose):
+                handed = plan.versions.handed[step.region]
+                keys = [handed.predicate, *handed.first, *handed.second]
+                parts = (step.condition, step.body) if isinstance(step, Repeat) else (step.first, step.second)
+                for part in parts:
+                    keys += visit(part)
+                here = count - 1
+            else:
+                keys = _used(plan, step)
+            last.update(dict.fromkeys(keys, here))
+            used += keys
+        return used
+
+    visit(plan.steps)
     return last
+
+
+def _used(plan: Plan, step: Exchange | Reduction | Group) -> list[object]:
+    if isinstance(step, Exchange):
+        return [t.version for t in step.transfers]
+    if isinstance(step, Reduction):
+        return [item.version for item in step.items]
+    keys: list[object] = []
+    for placed in (plan.placed[t] for t in step.tasks):
+        for access, version, need in zip(placed.task.inputs, placed.reads, placed.needs, strict=True):
+            if isinstance(access, Access):
+                keys.append((version, access.view, placed.partition) if isinstance(need, Move) else version)
+        if placed.previous is not None:
+            keys.append(placed.previous)
+    return keys

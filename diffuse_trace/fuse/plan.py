@@ -5,15 +5,13 @@ A plan is scale-free: it names partitions, never pieces, so it is as long for 40
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..ir import Access, IndexTask, Partition, Program, View
 from .alignment import Alignment, align
-from .communication import Halo, Local, Move, need
+from .communication import Local, need
 from .constraints import Placed
-from .groups import Draft, form_groups
 from .versions import Version, Versions, number_versions
 
 
@@ -71,12 +69,43 @@ class Group:
     ended: str
 
 
-Step = Exchange | Reduction | Group
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The steps of loop ``region``: those that decide whether a trip comes, and those of the trip."""
+
+    region: int
+    condition: tuple[Step, ...]
+    body: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """The steps of the two arms of branch ``region``."""
+
+    region: int
+    first: tuple[Step, ...]
+    second: tuple[Step, ...]
+
+
+Step = Exchange | Reduction | Group | Repeat | Choose
+
+
+def walk(steps: Iterable[Step]) -> Iterator[Step]:
+    """All steps, those of regions after the region's own."""
+    for step in steps:
+        yield step
+        if isinstance(step, Repeat):
+            yield from walk((*step.condition, *step.body))
+        elif isinstance(step, Choose):
+            yield from walk((*step.first, *step.second))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A planned program, in canonical numbering; ``mode`` says by which rules its groups were formed."""
+    """A planned program, in canonical numbering; ``mode`` says by which rules its groups were formed.
+
+    Lists of groups and the like hold those inside regions too.
+    """
 
     program: Program
     versions: Versions
@@ -87,15 +116,15 @@ class Plan:
 
     def groups(self) -> list[Group]:
         """The groups, in order."""
-        return [s for s in self.steps if isinstance(s, Group)]
+        return [s for s in walk(self.steps) if isinstance(s, Group)]
 
     def exchanges(self) -> list[Exchange]:
         """The exchanges, in order."""
-        return [s for s in self.steps if isinstance(s, Exchange)]
+        return [s for s in walk(self.steps) if isinstance(s, Exchange)]
 
     def reductions(self) -> list[Reduction]:
         """The allreduces, in order."""
-        return [s for s in self.steps if isinstance(s, Reduction)]
+        return [s for s in walk(self.steps) if isinstance(s, Reduction)]
 
     def temporaries(self) -> list[Version]:
         """Versions that are never materialised."""
@@ -111,12 +140,12 @@ def plan(program: Program, ranks: int, *, mode: str = "1", grid: tuple[int, ...]
 
     The way of the data: versions -> alignment -> needs -> groups -> transfers and allreduces at the points between.
     """
+    from .schedule import Schedule
+
     versions = number_versions(program)
     alignment = align(program, ranks, grid)
     placed = tuple(_place(t, program, versions, alignment, ranks, max_halo) for t in range(len(program.tasks)))
-    live = frozenset(v for s, v in versions.final.items() if s in program.live)
-    drafts = form_groups(placed, versions, mode, live)
-    steps = _steps(program, versions, placed, drafts, alignment, early=mode == "1")
+    steps = Schedule(program, versions, placed, alignment, mode).steps()
     return Plan(program, versions, alignment, placed, steps, mode)
 
 
@@ -130,74 +159,6 @@ def _place(index: int, program: Program, versions: Versions, alignment: Alignmen
     )
     write = versions.writes[index]
     return Placed(index, task, partition, versions.reads[index], needs, write, versions.all[write].previous)
-
-
-def _steps(
-    program: Program,
-    versions: Versions,
-    placed: Sequence[Placed],
-    drafts: Sequence[Draft],
-    alignment: Alignment,
-    early: bool,
-) -> tuple[Step, ...]:
-    phase_of = {t.write: d.phase for d in drafts for t in d.tasks}
-    at: dict[int, dict[object, Transfer]] = {}
-    lines: dict[int, str] = {}
-    where: dict[object, int] = {}
-    crossing: set[int] = set()
-    for draft in drafts:
-        for t in draft.tasks:
-            for access, version, what in zip(t.task.inputs, t.reads, t.needs, strict=True):
-                if isinstance(what, Local):
-                    continue
-                assert isinstance(access, Access)
-                crossing.add(version)
-                key: object = version if isinstance(what, Halo) else (version, access.view, t.partition)
-                point = draft.phase
-                if early:
-                    point = phase_of[version] + 1 if version in phase_of else 0
-                point = where.setdefault(key, point)
-                lines.setdefault(point, t.task.line)
-                source = alignment.stores[access.store.id]
-                known = at.setdefault(point, {})
-                if isinstance(what, Move):
-                    known[key] = Transfer(version, source, (), access.view, t.partition)
-                else:
-                    shifts = known[key].shifts if key in known else ()
-                    known[key] = Transfer(version, source, tuple(sorted({*shifts, what.shifts})))
-
-    final_live = {v for s, v in versions.final.items() if s in program.live}
-    used_in: dict[int, set[int]] = {}
-    for g, draft in enumerate(drafts):
-        for t in draft.tasks:
-            for used in (*t.reads, t.previous):
-                if used is not None and used >= 0:
-                    used_in.setdefault(used, set()).add(g)
-
-    steps: list[Step] = []
-    for phase, here in itertools.groupby(enumerate(drafts), lambda pair: pair[1].phase):
-        if phase in at:
-            steps.append(Exchange(tuple(at[phase].values()), lines[phase]))
-        items = []
-        line = ""
-        for g, draft in here:
-            temporaries = frozenset(
-                t.write
-                for t in draft.tasks
-                if used_in.get(t.write, set()) <= {g}
-                and t.write not in final_live
-                and t.write not in crossing
-                and not t.combined
-            )
-            steps.append(Group(tuple(t.index for t in draft.tasks), temporaries, draft.ended))
-            for t in draft.tasks:
-                if t.combined:
-                    operator = t.task.output.reduction or str(t.task.param("operator"))
-                    items.append(Partial(t.write, operator, t.partition.grid, t.combined, t.scan))
-                    line = line or t.task.line
-        if items:
-            steps.append(Reduction(tuple(items), line))
-    return tuple(steps)
 
 
 def widths(transfer: Transfer) -> tuple[tuple[int, int], ...]:

@@ -7,13 +7,13 @@ ranks is compared with what has been sent, not with what the planner noted.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ..errors import ProgramError
 from ..ir import Access
 from .communication import Halo, Local, Move, need
 from .constraints import PAPER, RENAMED, Placed
-from .plan import Exchange, Plan, Reduction
+from .plan import Choose, Exchange, Group, Plan, Reduction, Repeat, Step
 
 
 def _where(placed: Placed) -> str:
@@ -57,47 +57,90 @@ def writes_stay_at_home(plan: Plan) -> None:
 
 def versions_are_made_before_they_are_used(plan: Plan) -> None:
     """Reads, partial writes and exchanges come after what they see; results of reductions after their allreduce."""
-    ready = set(plan.versions.entry.values())
-    waiting: set[int] = set()
-    for step in plan.steps:
-        if isinstance(step, Reduction):
-            for item in step.items:
-                if item.version not in waiting:
-                    raise ProgramError(f"an allreduce of version {item.version}, which is not partial")
-                waiting.discard(item.version)
-                ready.add(item.version)
-        elif isinstance(step, Exchange):
-            for t in step.transfers:
-                if t.version not in ready:
-                    raise ProgramError(f"version {t.version} is sent before it is complete")
-        else:
-            for task in step.tasks:
-                placed = plan.placed[task]
-                for v in (*placed.reads, placed.previous):
-                    if v is not None and v >= 0 and v not in ready:
-                        raise ProgramError(f"{placed.task.op} uses version {v} before it is complete{_where(placed)}")
-                (waiting if placed.combined else ready).add(placed.write)
-    if waiting:
-        raise ProgramError(f"versions {sorted(waiting)} are never combined")
+
+    def visit(steps: Iterable[Step], ready: set[int]) -> None:
+        waiting: set[int] = set()
+        for step in steps:
+            if isinstance(step, Reduction):
+                for item in step.items:
+                    if item.version not in waiting:
+                        raise ProgramError(f"an allreduce of version {item.version}, which is not partial")
+                    waiting.discard(item.version)
+                    ready.add(item.version)
+            elif isinstance(step, Exchange):
+                have(ready, "an exchange", [t.version for t in step.transfers])
+            elif isinstance(step, Group):
+                for task in step.tasks:
+                    placed = plan.placed[task]
+                    used = [v for v in (*placed.reads, placed.previous) if v is not None and v >= 0]
+                    have(ready, placed.task.op, used, _where(placed))
+                    (waiting if placed.combined else ready).add(placed.write)
+            elif isinstance(step, Repeat):
+                handed = plan.versions.handed[step.region]
+                have(ready, "a loop", handed.first)
+                ready.update(handed.made)
+                inner = set(ready)
+                visit(step.condition, inner)
+                have(inner, "a loop", [handed.predicate])
+                visit(step.body, inner)
+                have(inner, "a loop", handed.second)
+            else:
+                handed = plan.versions.handed[step.region]
+                have(ready, "a branch", [handed.predicate])
+                arms = set(ready), set(ready)
+                visit(step.first, arms[0])
+                have(arms[0], "a branch", handed.first)
+                visit(step.second, arms[1])
+                have(arms[1], "a branch", handed.second)
+                ready.update(handed.made)
+        if waiting:
+            raise ProgramError(f"versions {sorted(waiting)} are never combined")
+
+    def have(ready: set[int], what: str, versions: Iterable[int], where: str = "") -> None:
+        for v in versions:
+            if v not in ready:
+                raise ProgramError(f"{what} uses version {v} before it is complete{where}")
+
+    visit(plan.steps, set(plan.versions.entry.values()))
+
+
+def handed_versions_lie_alike(plan: Plan) -> None:
+    """What a region hands on as one another is partitioned alike."""
+    for region in plan.program.regions:
+        for value in region.values():
+            homes = {plan.alignment.stores[s.id] for s in value.stores()}
+            if len(homes) != 1:
+                raise ProgramError(f"stores {[s.id for s in value.stores()]} stand for each other and lie apart")
 
 
 def needs_are_met(plan: Plan) -> None:
     """What lies on other ranks has been exchanged before it is read: its halo, or the view laid out anew."""
-    halos: dict[int, set[tuple[int, ...]]] = {}
-    moves: set[object] = set()
-    for step in plan.steps:
-        if isinstance(step, Exchange):
-            for t in step.transfers:
-                if t.view is None:
-                    halos.setdefault(t.version, set()).update(t.shifts)
-                else:
-                    moves.add((t.version, t.view, t.partition))
-        elif not isinstance(step, Reduction):
-            for task in step.tasks:
-                placed = plan.placed[task]
-                for access, version, noted in zip(placed.task.inputs, placed.reads, placed.needs, strict=True):
-                    if isinstance(access, Access) and not _met(plan, placed, access, version, noted, halos, moves):
-                        raise ProgramError(f"{placed.task.op} reads %{access.store.id} without {noted}{_where(placed)}")
+    Halos = dict[int, set[tuple[int, ...]]]
+
+    def visit(steps: Iterable[Step], halos: Halos, moves: set[object]) -> None:
+        for step in steps:
+            if isinstance(step, Exchange):
+                for t in step.transfers:
+                    if t.view is None:
+                        halos[t.version] = halos.get(t.version, set()) | set(t.shifts)
+                    else:
+                        moves.add((t.version, t.view, t.partition))
+            elif isinstance(step, Group):
+                for placed in (plan.placed[task] for task in step.tasks):
+                    for access, version, noted in zip(placed.task.inputs, placed.reads, placed.needs, strict=True):
+                        if isinstance(access, Access) and not _met(plan, placed, access, version, noted, halos, moves):
+                            raise ProgramError(
+                                f"{placed.task.op} reads %{access.store.id} without {noted}{_where(placed)}"
+                            )
+            elif isinstance(step, Repeat):
+                inner, moved = dict(halos), set(moves)
+                visit(step.condition, inner, moved)
+                visit(step.body, inner, moved)
+            elif isinstance(step, Choose):
+                visit(step.first, dict(halos), set(moves))
+                visit(step.second, dict(halos), set(moves))
+
+    visit(plan.steps, {}, set())
 
 
 def _met(
@@ -130,6 +173,7 @@ def temporaries_stay_inside(plan: Plan) -> None:
         for version in (*placed.reads, placed.previous):
             if version is not None:
                 users.setdefault(version, set()).add(placed.index)
+    final |= {v for h in plan.versions.handed for v in (h.predicate, *h.first, *h.second)}
     for group in plan.groups():
         for version in group.temporaries:
             producer = plan.versions.all[version].producer
@@ -159,6 +203,7 @@ CHECKS: tuple[Callable[[Plan], None], ...] = (
     every_element_has_an_owner,
     writes_stay_at_home,
     versions_are_made_before_they_are_used,
+    handed_versions_lie_alike,
     needs_are_met,
     temporaries_stay_inside,
     constraints_hold,

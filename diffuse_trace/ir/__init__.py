@@ -6,12 +6,19 @@ the cost of its operations (Yadav et al., ASPLOS 2025, section 3: a scale-free r
 
 from .partition import REPLICATED, Partition, Pinned, Split, Spread, canonical, dims_create
 from .program import Program
+from .region import Block, Branch, Carried, Chosen, Loop, Region
 from .store import Store
 from .task import Access, IndexTask, Operand, Privilege
 from .view import Axis, View
 
 __all__ = [
     "REPLICATED",
+    "Region",
+    "Loop",
+    "Chosen",
+    "Carried",
+    "Branch",
+    "Block",
     "Access",
     "Axis",
     "IndexTask",

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import ProgramError
 from .partition import Partition, Pinned, Split, Spread
+from .region import Branch, Carried, Chosen, Loop, Region
 from .store import Store
 from .task import Access, IndexTask, Operand, Privilege
 from .view import Axis, View
@@ -174,6 +175,46 @@ def parse_partition(line: Line) -> Partition:
     return Partition(tuple(line.enclosed("[", "]", dim)))
 
 
+def parse_region(line: Line, stores: dict[int, Store]) -> Region:
+    """``loop [0, 1, 4] while %5 carries (%6 %7 %8) counts %7 < %9 in 0:1  # user line``."""
+
+    def store() -> Store:
+        return _store(line, stores, line.reference("%"))
+
+    loop = line.take() == "loop"
+    extents = line.extents()
+    if len(extents) != 3:
+        raise line.error(f"expected three numbers of tasks, found {len(extents)}")
+    line.expect("while" if loop else "on")
+    predicate = store()
+    handed: list[tuple[Store, Store, Store]] = []
+    if line.accept("carries" if loop else "leaves"):
+        handed = line.enclosed("(", ")", lambda: (store(), store(), store()))
+    counter = bound = None
+    if loop and line.accept("counts"):
+        counter = store()
+        line.expect("<")
+        bound = store()
+    parent, arm = -1, 0
+    if line.accept("in"):
+        parent = line.integer()
+        line.expect(":")
+        arm = line.integer()
+    place = (*extents, predicate, parent, arm, parse_comment(line))
+    if loop:
+        return Loop(*place, tuple(Carried(*three) for three in handed), counter, bound)
+    return Branch(*place, tuple(Chosen(*three) for three in handed))
+
+
+def parse_comment(line: Line) -> str:
+    """``# user line`` at the end; empty where there is none."""
+    if not line.accept("#"):
+        return ""
+    rest = line.content[line.at :].strip()
+    line.at = len(line.content)
+    return line.quoted(rest) if rest[:1] in ("'", '"') else rest
+
+
 def parse_task(line: Line, stores: dict[int, Store]) -> IndexTask:
     """``write %1[0:2] = add[2](%0, $0, name=value)  # user line``."""
     word = line.take()
@@ -202,11 +243,7 @@ def parse_task(line: Line, stores: dict[int, Store]) -> IndexTask:
             params.append((name, line.value()))
 
     line.enclosed("(", ")", argument)
-    comment = ""
-    if line.accept("#"):
-        rest = line.content[line.at :].strip()
-        comment = line.quoted(rest) if rest[:1] in ("'", '"') else rest
-        line.at = len(line.content)
+    comment = parse_comment(line)
     written = Access(
         _store(line, stores, id), _view(line, output, stores[id].shape, shape, reduction), privilege, reduction
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import ProgramError
 from .partition import Partition
+from .region import Block, Region, nest
 from .store import Store
 from .task import Access, IndexTask, Operand
 
@@ -19,22 +20,35 @@ class Program:
     """Tasks in program order.
 
     ``inputs`` holds the stores that have data before, each with its partition; ``live`` the ids of the
-    stores still reachable afterwards; ``operands`` the dtypes of the scalars supplied at each run.
+    stores still reachable afterwards; ``operands`` the dtypes of the scalars supplied at each run; ``regions`` the
+    loops and branches, each after the one that it lies in.
     """
 
     tasks: tuple[IndexTask, ...]
     inputs: tuple[tuple[Store, Partition], ...]
     live: frozenset[int]
     operands: tuple[np.dtype, ...] = ()
+    regions: tuple[Region, ...] = ()
+
+    def block(self) -> Block:
+        """The tasks and regions as a tree."""
+        return nest(len(self.tasks), self.regions)
 
     def stores(self) -> dict[int, Store]:
         """Every store, by id, in order of first use (a task's inputs before its output)."""
         found: dict[int, Store] = {}
+
+        def named(store: Store) -> None:
+            known = found.setdefault(store.id, store)
+            if known != store:
+                raise ProgramError(f"store %{known.id} is declared twice: {known} and {store}")
+
         for task in self.tasks:
             for access in (*task.reads(), task.output):
-                known = found.setdefault(access.store.id, access.store)
-                if known != access.store:
-                    raise ProgramError(f"store %{known.id} is declared twice: {known} and {access.store}")
+                named(access.store)
+        for region in self.regions:
+            for store in region.stores():
+                named(store)
         return found
 
     def key(self) -> tuple[Hashable, dict[int, int]]:
@@ -58,6 +72,13 @@ class Program:
                 rows += (number[store.id], access.view)
             out = task.output
             rows += (task.op, task.shape, task.params, task.spelled, out.privilege.value, out.reduction)
+        for region in self.regions:
+            for store in region.stores():
+                if store.id not in number:
+                    number[store.id] = len(number)
+                    kinds += (store.shape, store.dtype)
+            rows += (type(region).__name__, region.start, region.middle, region.stop, region.parent, region.arm)
+            rows += (len(region.values()), *(number[store.id] for store in region.stores()))
         inputs = tuple(sorted(((number[s.id], p) for s, p in self.inputs if s.id in number), key=itemgetter(0)))
         live = frozenset(number[i] for i in self.live if i in number)
         return (tuple(rows), tuple(kinds), inputs, live, self.operands), number
@@ -88,7 +109,8 @@ class Program:
         )
         inputs = tuple(sorted(((renamed[s.id], p) for s, p in self.inputs if s.id in number), key=lambda x: x[0].id))
         live = frozenset(number[i] for i in self.live if i in number)
-        return Program(tasks, inputs, live, self.operands), number
+        regions = tuple(region.renamed(renamed) for region in self.regions)
+        return Program(tasks, inputs, live, self.operands, regions), number
 
     def with_live(self, live: frozenset[int]) -> Program:
         """The same program with another set of live stores."""

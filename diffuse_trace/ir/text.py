@@ -7,10 +7,12 @@
     write %1 = add[98, 98](%0[0:98, 1:99], $0)  # model.py:12
     write %0[1:99, 1:99] = copy[98, 98](%1)
     reduce(sum) %2 = sum[98, 98](%1, dtype='float64')
+    loop [0, 1, 4] while %5 carries (%0 %0 %0, %6 %7 %8) counts %7 < %9  # model.py:11
 
 A task names its launch domain after the operation.  Views read as NumPy's indexing, broadcast to that domain; where
 the domain's axes are not in the order of the store's, each slice names its axis: ``%0[1@:, 0@2:9]``.  Inputs come
-first, in the program's order.
+first, in the program's order.  Regions come last: where their two parts begin and end, and what they hand on (of a loop
+``initial inside result``, of a branch ``first second final``); ``in 0:1`` is the second part of region 0.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import numpy as np
 
 from .partition import Partition, Pinned, Split, Spread
 from .program import Program
+from .region import Loop, Region
 from .store import Store
 from .task import Access, IndexTask, Operand, Privilege
 from .view import Axis, View
@@ -52,10 +55,31 @@ def lines(program: Program) -> list[tuple[str, object]]:
             if access.store not in shown:
                 found.append((_store(access.store, program), access.store))
                 shown[access.store] = None
+    for region in program.regions:
+        for store in region.stores():
+            if store not in shown:
+                found.append((_store(store, program), store))
+                shown[store] = None
     for id in sorted(program.live - {s.id for s in shown}):
         found.append((f"live %{id}", None))
     found.extend((format_task(task), t) for t, task in enumerate(program.tasks))
+    found.extend((format_region(region), region) for region in program.regions)
     return found
+
+
+def format_region(region: Region) -> str:
+    """One region as one line."""
+    loop = isinstance(region, Loop)
+    text = f"{'loop' if loop else 'branch'} {_extents((region.start, region.middle, region.stop))}"
+    text += f" {'while' if loop else 'on'} %{region.predicate.id}"
+    if region.values():
+        handed = (" ".join(f"%{s.id}" for s in value.stores()) for value in region.values())
+        text += f" {'carries' if loop else 'leaves'} ({', '.join(handed)})"
+    if isinstance(region, Loop) and region.counter is not None and region.bound is not None:
+        text += f" counts %{region.counter.id} < %{region.bound.id}"
+    if region.parent >= 0:
+        text += f" in {region.parent}:{region.arm}"
+    return f"{text}  # {_comment(region.line)}" if region.line else text
 
 
 def format_task(task: IndexTask) -> str:
@@ -176,13 +200,14 @@ def loads(text: str) -> Program:
 
     Raises `ProgramError` with the number of the line that cannot be understood.
     """
-    from .parse import Line, parse_partition, parse_task
+    from .parse import Line, parse_partition, parse_region, parse_task
 
     operands: list[np.dtype] = []
     stores: dict[int, Store] = {}
     inputs: list[tuple[Store, Partition]] = []
     live: set[int] = set()
     tasks: list[IndexTask] = []
+    regions: list[Region] = []
     for number, content in enumerate(text.split("\n"), 1):
         line = Line(number, content)
         if line.done():
@@ -199,10 +224,12 @@ def loads(text: str) -> Program:
                     store = _read_store(line, stores, live)
                     if line.accept("input"):
                         inputs.append((store, parse_partition(line)))
+                case "loop" | "branch":
+                    regions.append(parse_region(line, stores))
                 case _:
                     tasks.append(parse_task(line, stores))
             line.end()
-    return Program(tuple(tasks), tuple(inputs), frozenset(live), tuple(operands))
+    return Program(tuple(tasks), tuple(inputs), frozenset(live), tuple(operands), tuple(regions))
 
 
 def _read_store(line: Any, stores: dict[int, Store], live: set[int]) -> Store:
@@ -217,4 +244,15 @@ def _read_store(line: Any, stores: dict[int, Store], live: set[int]) -> Store:
     return stores[id]
 
 
-__all__ = ["Operand", "View", "dumps", "format_partition", "format_task", "format_view", "lines", "loads", "stop_of"]
+__all__ = [
+    "Operand",
+    "View",
+    "dumps",
+    "format_partition",
+    "format_region",
+    "format_task",
+    "format_view",
+    "lines",
+    "loads",
+    "stop_of",
+]

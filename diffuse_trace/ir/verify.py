@@ -11,6 +11,8 @@ from collections.abc import Callable
 from ..errors import ProgramError
 from .partition import Pinned, Split
 from .program import Program
+from .region import Block, Branch, Loop, Region
+from .store import Store
 from .task import REDUCTIONS, IndexTask, Operand, Privilege
 
 
@@ -29,14 +31,76 @@ def stores_are_declared_once(program: Program) -> None:
             raise ProgramError(f"input %{store.id} is declared as {store} and as {declared[store.id]}")
 
 
+def regions_nest(program: Program) -> None:
+    """Regions lie one in the other or apart."""
+    program.block()
+
+
 def reads_have_data(program: Program) -> None:
-    """A task reads only what is an input or has been written, at least in part, before."""
-    known = {store.id for store, _ in program.inputs}
-    for task in program.tasks:
-        for access in task.reads():
-            if access.store.id not in known:
-                raise ProgramError(f"{task.op} reads %{access.store.id}, which nothing has written{_where(task)}")
-        known.add(task.output.store.id)
+    """A task or a region reads only what is an input or has been written, at least in part, before."""
+
+    def walk(block: Block, known: set[int]) -> None:
+        for item in block.items:
+            if isinstance(item, int):
+                task = program.tasks[item]
+                for access in task.reads():
+                    if access.store.id not in known:
+                        raise ProgramError(
+                            f"{task.op} reads %{access.store.id}, which nothing has written{_where(task)}"
+                        )
+                known.add(task.output.store.id)
+                continue
+            number, first, second = item
+            region = program.regions[number]
+            if isinstance(region, Loop):
+                have(region, known, [c.initial for c in region.carried])
+                known |= {c.inside.id for c in region.carried}
+                inner = set(known)
+                walk(first, inner)
+                have(region, inner, [region.predicate])
+                walk(second, inner)
+                have(region, inner, [c.result for c in region.carried])
+            else:
+                assert isinstance(region, Branch)
+                have(region, known, [region.predicate])
+                arms = set(known), set(known)
+                walk(first, arms[0])
+                walk(second, arms[1])
+                have(region, arms[0], [c.first for c in region.chosen])
+                have(region, arms[1], [c.second for c in region.chosen])
+                known |= {c.final.id for c in region.chosen}
+
+    def have(region: Region, known: set[int], stores: list[Store]) -> None:
+        for store in stores:
+            if store.id not in known:
+                where = f" ({region.line})" if region.line else ""
+                raise ProgramError(
+                    f"a {type(region).__name__.lower()} needs %{store.id}, which nothing has made{where}"
+                )
+
+    walk(program.block(), {store.id for store, _ in program.inputs})
+
+
+def loops_carry_what_they_change(program: Program) -> None:
+    """A store from outside that a region writes is among what it hands on, in each region that it lies in."""
+
+    def walk(block: Block, outside: set[int]) -> set[int]:
+        written: set[int] = set()
+        for item in block.items:
+            if isinstance(item, int):
+                written.add(program.tasks[item].output.store.id)
+                continue
+            number, first, second = item
+            region = program.regions[number]
+            inner = walk(first, outside | written) | walk(second, outside | written)
+            handed = {value.stores()[1 if isinstance(region, Loop) else 2].id for value in region.values()}
+            lost = sorted((inner & (outside | written)) - handed)
+            if lost:
+                raise ProgramError(f"stores {lost} are written in a region that does not hand them on")
+            written |= handed
+        return written
+
+    walk(program.block(), {store.id for store, _ in program.inputs})
 
 
 def operands_exist(program: Program) -> None:
@@ -68,6 +132,7 @@ def updates_read_what_they_keep(program: Program) -> None:
 def live_stores_exist(program: Program) -> None:
     """What lives on is an input or is written."""
     known = {store.id for store, _ in program.inputs} | {t.output.store.id for t in program.tasks}
+    known |= {value.stores()[1 if isinstance(r, Loop) else 2].id for r in program.regions for value in r.values()}
     lost = sorted(program.live - known)
     if lost:
         raise ProgramError(f"stores {lost} are live, but nothing writes them")
@@ -116,7 +181,9 @@ def reductions_make_their_stores(program: Program) -> None:
 
 CHECKS: tuple[Callable[[Program], None], ...] = (
     stores_are_declared_once,
+    regions_nest,
     reads_have_data,
+    loops_carry_what_they_change,
     operands_exist,
     inputs_only_read,
     updates_read_what_they_keep,

@@ -29,8 +29,16 @@ class Compute(Step):
     recomputing it, unless it is expensive (`_shared`).
     """
 
-    def __init__(self, plan: Plan, geometry: Geometry, tasks: Sequence[int], temporaries: frozenset[int]) -> None:
-        self.plan, self.geometry, self.tasks = plan, geometry, tuple(tasks)
+    def __init__(
+        self,
+        plan: Plan,
+        geometry: Geometry,
+        tasks: Sequence[int],
+        temporaries: frozenset[int],
+        apart: bool = False,
+    ) -> None:
+        """``apart``: XLA must not fuse these tasks with those before and after, which are in the same executable."""
+        self.plan, self.geometry, self.tasks, self.apart = plan, geometry, tuple(tasks), apart
         self.producer = {plan.placed[t].write: t for t in self.tasks}
         self.sources: dict[int, list[Key]] = {}  # task -> what it needs, its store's old elements included
         uses: dict[Key, None] = {}
@@ -99,7 +107,7 @@ class Compute(Step):
             for t in self.loop(root):
                 pieces[Key(self.plan.placed[t].write)] = self._task(t, pieces, state)
             piece = pieces[Key(root)]
-            if root in self.stored and root not in self.slots:
+            if self.apart or (root in self.stored and root not in self.slots):
                 piece = materialised(piece, state.active[-1])
             state.pieces[Key(root)] = piece
 

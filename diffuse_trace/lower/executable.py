@@ -24,7 +24,7 @@ from .communicate import Communicate
 from .geometry import Geometry, Region, halos, shape_of
 from .slots import SMALL, Aval, Slots
 from .state import Key, State, Step
-from .steps import steps_of
+from .steps import all_steps, steps_of
 from .transport import Transport
 
 
@@ -101,7 +101,8 @@ def build(plan: Plan, geometry: Geometry, transport: Transport, digest: int, gra
         for step in segment.steps:
             held.update(dict.fromkeys(step.makes))
 
-    exchanged = {t.version: frozenset(t.shifts) for t in halos(plan)}
+    carried = {v for handed in plan.versions.handed for v in handed.made}  # exchanged in trips, and changed after
+    exchanged = {t.version: frozenset(t.shifts) for t in halos(plan) if t.version not in carried}
     changed = {s: v for v, s in final.items() if v not in entered or v in exchanged}
     return Executable(
         plan,
@@ -160,12 +161,12 @@ class _Builder:
         ``held`` values exist before, ``wanted`` ones are needed after, ``idle`` ones were never of use.
         """
         segment.communicates = any(s.communicates for s in segment.steps)
-        for step in segment.steps:
+        for step in all_steps(segment.steps):
             if isinstance(step, Communicate):
                 self.targets.update(zip(step.moves, step.targets, strict=True))
         used = dict.fromkeys(k for step in segment.steps for k in step.uses if k in held)
         changed = dict.fromkeys(k for step in segment.steps for k in (*step.makes, *step.updates))
-        slots = Slots(self, segment, [*idle, *used], wanted)
+        slots = Slots(self, segment.steps, [*idle, *used], wanted)
         donated = [s.first for s in slots.kept if s.first is not None]
         spares = [s for s in slots.kept if s.first is None]
         order = [s for s in slots.kept if s.first is not None] + spares

@@ -16,10 +16,11 @@ import numpy as np
 
 from .communicate import Combine, Communicate
 from .compute import Compute
-from .state import Key
+from .regions import Iterate
+from .state import Key, Step
 
 if TYPE_CHECKING:
-    from .executable import Segment, _Builder
+    from .executable import _Builder
 
 #: Results of fewer bytes are not worth a donated buffer: the allocator keeps small pieces at hand.
 SMALL = 32768
@@ -43,23 +44,30 @@ class Slot:
 
 
 class Slots:
-    """The slots of a segment; sets the ``slots`` of its steps.
+    """The slots of some steps, in which they are told to build their results.
 
-    ``dying`` are inputs that may be used up (those which are ``wanted`` afterwards are not).
+    ``dying`` are inputs that may be used up (those which are ``wanted`` afterwards are not).  ``only`` are the results
+    that are built in slots, if not all large ones are: within a loop others need none, since the memory that the
+    executable has for itself serves all trips.
     """
 
-    def __init__(self, builder: _Builder, segment: Segment, dying: Sequence[Key], wanted: set[Key]) -> None:
-        self.builder = builder
+    def __init__(
+        self,
+        builder: _Builder,
+        steps: Sequence[Step],
+        dying: Sequence[Key],
+        wanted: set[Key],
+        only: set[Key] | None = None,
+    ) -> None:
+        self.builder, self.only = builder, only
         self.all: list[Slot] = []
         self.last: dict[Key, float] = dict.fromkeys(wanted, math.inf)
-        updated = {k for s in segment.steps if isinstance(s, Communicate) for k in s.updates}
+        updated = {k for s in steps if isinstance(s, Communicate) for k in s.updates}
         for key in dying:
             # The ghosts of an input are filled in place, so it is a slot even if it lives on.
             if (key not in wanted and self._large(key)) or key in updated:
                 self.all.append(Slot(builder.aval(key), key, key, key in updated))
-        events = [
-            (step, root) for step in segment.steps for root in (step.roots if isinstance(step, Compute) else [None])
-        ]
+        events = [(step, root) for step in steps for root in (step.roots if isinstance(step, Compute) else [None])]
         for n, (step, root) in enumerate(events):
             needed = step.reads(root) if isinstance(step, Compute) and root is not None else step.uses
             made = [Key(root)] if root is not None else step.makes
@@ -70,6 +78,8 @@ class Slots:
                 self._build(step, root, n)
             elif isinstance(step, Communicate):
                 step.slots = {s.key: k for k, s in enumerate(self.all) if s.key in step.updates}  # type: ignore[misc]
+            elif isinstance(step, Iterate):
+                self._carry(step, n)
             elif isinstance(step, Combine):
                 for slot in self.all:
                     if slot.key in step.updates:
@@ -87,7 +97,7 @@ class Slots:
     def _build(self, step: Compute, root: int, now: int) -> None:
         key = Key(root)
         placed = step.plan.placed[step.producer[root]]
-        if placed.combined or not self._large(key):
+        if placed.combined or not self._large(key) or (self.only is not None and key not in self.only):
             return
         previous = step.plan.versions.all[root].previous
         chosen, in_place = None, False
@@ -108,3 +118,13 @@ class Slots:
             self.all.append(chosen)
         chosen.key, chosen.changed = key, True
         step.slots[root] = (self.number(chosen), in_place)
+
+    def _carry(self, step: Iterate, now: int) -> None:
+        """Give a loop the slots of what dies as it begins: what it carries ends up there."""
+        step.assign(self.builder)
+        for first, made in zip(step.first, step.made, strict=True):
+            for slot in self.all:
+                if slot.key == first and self.last.get(first, -1) <= now and slot.aval == self.builder.aval(made):
+                    slot.key, slot.changed = made, True
+                    step.outer[made] = self.number(slot)
+                    break

@@ -64,6 +64,8 @@ def kind_of(x: Any) -> Kind:
 @lru_cache(maxsize=8192)
 def resolve(ufunc: np.ufunc, kinds: tuple[Kind, ...], dtype: np.dtype | None = None) -> tuple[np.dtype, ...]:
     """The dtypes of the loop, inputs then outputs, as NumPy chooses them.  Raises as NumPy does."""
+    if all(k in _PYTHON for k in kinds):
+        kinds = tuple(map(np.dtype, kinds))  # Python's scalars alone are of the default types
     given = (*kinds, *[None] * ufunc.nout)
     if dtype is None:
         return ufunc.resolve_dtypes(given)

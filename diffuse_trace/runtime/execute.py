@@ -14,8 +14,10 @@ import numpy as np
 from .. import config
 from ..fuse import plan as make_plan
 from ..fuse.memo import Memo, Origin
+from ..fuse.verify import verify_plan
 from ..ir import Partition, Program, Spread, Store, View, canonical
 from ..ir.text import dumps
+from ..ir.verify import verify
 from ..lower.blocks import Piece, fit
 from ..lower.executable import build
 from ..lower.geometry import Geometry, layout, margin_for, required_margins
@@ -104,7 +106,11 @@ def _compile(program: Program, margins: dict[int, tuple[int, ...]]) -> Compiled:
     channel = transport()
     rank, ranks = channel.rank, channel.size
     mode = config.get("fuse")
+    if config.get("verify"):
+        verify(program)
     planned = make_plan(program, ranks, mode=mode, grid=config.get("grid") or (), max_halo=config.get("max_halo"))
+    if config.get("verify"):
+        verify_plan(planned)
     for id, needed in required_margins(planned).items():
         margins[id] = tuple(max(m, n) for m, n in zip(margins[id], needed, strict=True))
     geometry = Geometry(planned, rank, ranks, margins, config.get("halo"))

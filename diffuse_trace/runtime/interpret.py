@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ProgramError
-from ..ir import Access, IndexTask, Operand, Program, View
+from ..ir import Access, Block, Branch, IndexTask, Loop, Operand, Program, View
 from ..lower.kernels import Context, kernel
 
 
@@ -32,9 +32,34 @@ def interpret(
         if array.shape != store.shape or array.dtype != store.dtype:
             raise ProgramError(f"store %{store.id} is {store.dtype}{store.shape}, not {array.dtype}{array.shape}")
         arrays[store.id] = array
-    for task in program.tasks:
-        _run(task, arrays, scalars)
+    _run_block(program, program.block(), arrays, scalars)
     return {id: array for id, array in arrays.items() if id in program.live}
+
+
+def _run_block(program: Program, block: Block, arrays: dict[int, np.ndarray], scalars: Sequence[np.ndarray]) -> None:
+    for item in block.items:
+        if isinstance(item, int):
+            _run(program.tasks[item], arrays, scalars)
+            continue
+        number, first, second = item
+        region = program.regions[number]
+        if isinstance(region, Loop):
+            _assign(arrays, {c.inside.id: arrays[c.initial.id] for c in region.carried})
+            _run_block(program, first, arrays, scalars)
+            while arrays[region.predicate.id]:
+                _run_block(program, second, arrays, scalars)
+                _assign(arrays, {c.inside.id: arrays[c.result.id] for c in region.carried})
+                _run_block(program, first, arrays, scalars)
+        else:
+            assert isinstance(region, Branch)
+            holds = bool(arrays[region.predicate.id])
+            _run_block(program, first if holds else second, arrays, scalars)
+            _assign(arrays, {c.final.id: arrays[(c.first if holds else c.second).id] for c in region.chosen})
+
+
+def _assign(arrays: dict[int, np.ndarray], values: dict[int, np.ndarray]) -> None:
+    """All at once, each store an array of its own."""
+    arrays.update({id: array.copy() for id, array in values.items()})
 
 
 def _run(task: IndexTask, arrays: dict[int, np.ndarray], scalars: Sequence[np.ndarray]) -> None:
