@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..ir import IndexTask, Partition, Pinned, Split
-from .communication import Halo, Local, Need
+from .communication import Halo, Local, Move, Need
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,11 @@ class Placed:
     needs: tuple[Need, ...]
     write: int
     previous: int | None = None
+
+    @property
+    def launch(self) -> tuple[int, ...]:
+        """The launch domain: coordinates along the grid dimensions that have more than one."""
+        return tuple(n for n in self.partition.grid if n > 1)
 
     @property
     def scan(self) -> int | None:
@@ -57,7 +62,7 @@ def launch_domain(first: Placed, second: Placed) -> str | None:
     >>> c = a + b        # a, b of shape (n, m) over a 2 x 2 grid
     >>> z = 2 * x        # x of shape (k,) over a grid of 4: another launch domain
     """
-    if first.partition.replicated or second.partition.replicated or first.partition.grid == second.partition.grid:
+    if first.partition.replicated or second.partition.replicated or first.launch == second.launch:
         return None
     return f"launch domains differ: {first.partition.grid} and {second.partition.grid}"
 
@@ -70,9 +75,19 @@ def true_dependence(first: Placed, second: Placed) -> str | None:
     """
     for version, need in zip(second.reads, second.needs, strict=True):
         if version == first.write and not isinstance(need, Local):
-            what = f"{need.shifts} elements away" if isinstance(need, Halo) else need.reason
+            what = _what(need)
             return f"%{first.task.output.store.id} is written by {first.task.op} and needed by {second.task.op}: {what}"
     return None
+
+
+def _what(need: Need) -> str:
+    match need:
+        case Halo():
+            return f"{need.shifts} elements away"
+        case Move():
+            return need.reason
+        case _:
+            return "elements of other pieces that a sparse matrix names"
 
 
 def anti_dependence(first: Placed, second: Placed) -> str | None:

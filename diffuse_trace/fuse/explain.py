@@ -79,6 +79,8 @@ def _transfer(plan: Plan, transfer: Transfer) -> str:
     amount = size(transfer_bytes(plan, transfer))
     if transfer.view is None:
         return f"halo of %{store.id}, shifts {', '.join(map(str, transfer.shifts))}: {amount}"
+    if transfer.pattern is not None:
+        return f"gather of %{store.id} what rows of the matrix name: {amount}"
     assert transfer.partition is not None
     what = "all" if transfer.view.is_identity(store.shape) else _view(transfer.view)
     return f"move {what} of %{store.id} to {format_partition(transfer.partition)}: {amount}"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from ..ir import Access, Partition, Split
-from .communication import Move
+from .communication import Gather, Move
 from .plan import Choose, Exchange, Group, Plan, Reduction, Repeat, Step, Transfer, walk, widths
 
 
@@ -23,6 +23,8 @@ def exchange_bytes(plan: Plan) -> list[int]:
 def transfer_bytes(plan: Plan, transfer: Transfer) -> int:
     """Bytes that a rank receives for one transfer, at most."""
     store = plan.versions.all[transfer.version].store
+    if transfer.pattern is not None:
+        return transfer.pattern.ghosts * store.dtype.itemsize
     if transfer.view is not None:
         assert transfer.partition is not None
         used = [d for d in range(len(transfer.view.shape)) if d not in transfer.view.broadcast_axes()]
@@ -50,6 +52,8 @@ def largest_block(shape: tuple[int, ...], partition: Partition) -> tuple[int, ..
 def block_bytes(plan: Plan, version: int) -> int:
     """Bytes that one version takes on the rank with most of it."""
     store = plan.versions.all[version].store
+    if store.pattern is not None:
+        return store.nbytes
     return math.prod(largest_block(store.shape, plan.alignment.stores[store.id])) * store.dtype.itemsize
 
 
@@ -78,7 +82,7 @@ def peak_bytes(plan: Plan) -> int:
 
 
 def _moved(transfer: Transfer) -> object:
-    return transfer.version, transfer.view, transfer.partition
+    return transfer.version, transfer.view, transfer.partition or transfer.pattern
 
 
 def _last_uses(plan: Plan) -> dict[object, int]:
@@ -122,7 +126,10 @@ def _used(plan: Plan, step: Exchange | Reduction | Group) -> list[object]:
     for placed in (plan.placed[t] for t in step.tasks):
         for access, version, need in zip(placed.task.inputs, placed.reads, placed.needs, strict=True):
             if isinstance(access, Access):
-                keys.append((version, access.view, placed.partition) if isinstance(need, Move) else version)
+                where = (
+                    placed.partition if isinstance(need, Move) else need.pattern if isinstance(need, Gather) else None
+                )
+                keys.append(version if where is None else (version, access.view, where))
         if placed.previous is not None:
             keys.append(placed.previous)
     return keys

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..ir import Access, IndexTask, Partition, Program, View
+from ..ir import Access, IndexTask, Partition, Pattern, Program, View
 from .alignment import Alignment, align
-from .communication import Local, need
+from .communication import Local, Need, need, product_need
 from .constraints import Placed
 from .versions import Version, Versions, number_versions
 
@@ -20,7 +20,8 @@ class Transfer:
     """Elements of one version that ranks get from each other.
 
     A halo (``view`` is None) fills the margin of the version's own blocks, for each of the ``shifts`` (anchor indices
-    along each grid dimension).  A move lays ``view`` of the version out over ``partition``.
+    along each grid dimension).  A move lays ``view`` of the version out over ``partition``.  A gather (``pattern``)
+    brings the elements of a vector, ``view`` of the version, that the rank's rows of a sparse matrix name.
     """
 
     version: int
@@ -28,6 +29,7 @@ class Transfer:
     shifts: tuple[tuple[int, ...], ...] = ()
     view: View | None = None
     partition: Partition | None = None
+    pattern: Pattern | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +153,16 @@ def plan(program: Program, ranks: int, *, mode: str = "1", grid: tuple[int, ...]
 
 def _place(index: int, program: Program, versions: Versions, alignment: Alignment, ranks: int, max_halo: int) -> Placed:
     task, partition = program.tasks[index], alignment.tasks[index]
-    needs = tuple(
-        need(i, alignment.stores[i.store.id], partition, max_halo)
-        if isinstance(i, Access) and ranks > 1
-        else Local()  # one rank has everything
-        for i in task.inputs
-    )
+    matrix = next((a for a in task.reads() if a.store.pattern is not None), None)
+
+    def wants(access: Access) -> Need:
+        home = alignment.stores[access.store.id]
+        if matrix is not None and access is not matrix:
+            return product_need(access, home, matrix, partition)
+        return need(access, home, partition, max_halo)
+
+    # One rank has everything.
+    needs = tuple(wants(i) if isinstance(i, Access) and ranks > 1 else Local() for i in task.inputs)
     write = versions.writes[index]
     return Placed(index, task, partition, versions.reads[index], needs, write, versions.all[write].previous)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ..ir import Access, Block, Loop, Program
 from .alignment import Alignment
-from .communication import Local, Move
+from .communication import Gather, Local, Move, shifts_of
 from .constraints import Placed
 from .groups import Draft, form_groups
 from .plan import Choose, Exchange, Group, Partial, Reduction, Repeat, Step, Transfer
@@ -119,7 +119,11 @@ class Schedule:
                 continue
             assert isinstance(access, Access)
             self.crossing.add(version)
-            moved = (access.view, t.partition) if isinstance(what, Move) else None
+            moved: object = None
+            if isinstance(what, Move):
+                moved = access.view, t.partition
+            elif isinstance(what, Gather):
+                moved = access.view, what.pattern
             stretch, point = self._home(version, user)
             if not self.early and stretch is user:
                 point = phase
@@ -129,9 +133,11 @@ class Schedule:
             known = stretch.points.setdefault(point, {})
             if isinstance(what, Move):
                 known[version, moved] = Transfer(version, source, (), access.view, t.partition)
+            elif isinstance(what, Gather):
+                known[version, moved] = Transfer(version, source, (), access.view, None, what.pattern)
             else:
                 shifts = known[version, None].shifts if (version, None) in known else ()
-                known[version, None] = Transfer(version, source, tuple(sorted({*shifts, what.shifts})))
+                known[version, None] = Transfer(version, source, tuple(sorted({*shifts, *shifts_of(what)})))
 
     def _steps(self, tree: Tree) -> tuple[Step, ...]:
         steps: list[Step] = []

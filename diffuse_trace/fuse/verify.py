@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from ..errors import ProgramError
 from ..ir import Access
-from .communication import Halo, Local, Move, need
+from .communication import Band, Gather, Halo, Local, Move, need, product_need, shifts_of
 from .constraints import PAPER, RENAMED, Placed
 from .plan import Choose, Exchange, Group, Plan, Reduction, Repeat, Step
 
@@ -124,7 +124,7 @@ def needs_are_met(plan: Plan) -> None:
                     if t.view is None:
                         halos[t.version] = halos.get(t.version, set()) | set(t.shifts)
                     else:
-                        moves.add((t.version, t.view, t.partition))
+                        moves.add((t.version, t.view, t.partition or t.pattern))
             elif isinstance(step, Group):
                 for placed in (plan.placed[task] for task in step.tasks):
                     for access, version, noted in zip(placed.task.inputs, placed.reads, placed.needs, strict=True):
@@ -148,7 +148,7 @@ def _met(
     placed: Placed,
     access: Access,
     version: int,
-    noted: Local | Halo | Move,
+    noted: Local | Halo | Move | Band | Gather,
     halos: dict[int, set[tuple[int, ...]]],
     moves: set[object],
 ) -> bool:
@@ -156,6 +156,12 @@ def _met(
     if isinstance(noted, Move):
         return (version, access.view, placed.partition) in moves
     home = plan.alignment.stores[access.store.id]
+    matrix = next((a for a in placed.task.reads() if a.store.pattern is not None), None)
+    if matrix is not None and access is not matrix:
+        product = product_need(access, home, matrix, placed.partition)
+        if isinstance(product, Gather):
+            return noted == product and (version, access.view, product.pattern) in moves
+        return noted == product and set(shifts_of(product)) <= halos.get(version, set())
     if all(parts == 1 for parts in (*home.grid, *placed.partition.grid)):
         return True
     wanted = need(access, home, placed.partition, sys.maxsize)

@@ -5,6 +5,7 @@ the cost of its operations (Yadav et al., ASPLOS 2025, section 3: a scale-free r
 """
 
 from .partition import REPLICATED, Partition, Pinned, Split, Spread, canonical, dims_create
+from .pattern import Pattern
 from .program import Program
 from .region import Block, Branch, Carried, Chosen, Loop, Region
 from .store import Store
@@ -24,6 +25,7 @@ __all__ = [
     "IndexTask",
     "Operand",
     "Partition",
+    "Pattern",
     "Pinned",
     "Privilege",
     "Program",

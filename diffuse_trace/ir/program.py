@@ -68,7 +68,7 @@ class Program:
                 store = access.store
                 if store.id not in number:
                     number[store.id] = len(number)
-                    kinds += (store.shape, store.dtype)
+                    kinds += (store.shape, store.dtype, store.pattern)
                 rows += (number[store.id], access.view)
             out = task.output
             rows += (task.op, task.shape, task.params, task.spelled, out.privilege.value, out.reduction)
@@ -76,7 +76,7 @@ class Program:
             for store in region.stores():
                 if store.id not in number:
                     number[store.id] = len(number)
-                    kinds += (store.shape, store.dtype)
+                    kinds += (store.shape, store.dtype, store.pattern)
             rows += (type(region).__name__, region.start, region.middle, region.stop, region.parent, region.arm)
             rows += (len(region.values()), *(number[store.id] for store in region.stores()))
         inputs = tuple(sorted(((number[s.id], p) for s, p in self.inputs if s.id in number), key=itemgetter(0)))
@@ -91,7 +91,7 @@ class Program:
         """
         stores = self.stores()
         number = {old: new for new, old in enumerate(stores)}
-        renamed = {old: Store(number[old], s.shape, s.dtype) for old, s in stores.items()}
+        renamed = {old: Store(number[old], s.shape, s.dtype, s.pattern) for old, s in stores.items()}
 
         def access(a: Access) -> Access:
             return Access(renamed[a.store.id], a.view, a.privilege, a.reduction)

@@ -8,17 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ProgramError
+from .pattern import Pattern
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A distributed array: an identity, a shape (elements an axis) and a NumPy dtype."""
+    """A distributed array: an identity, a shape (elements an axis) and a NumPy dtype; of a sparse one its pattern."""
 
     id: int
     shape: tuple[int, ...]
     dtype: np.dtype
+    pattern: Pattern | None = None
 
     def __post_init__(self) -> None:
+        if self.pattern is not None and len(self.shape) != 2:
+            raise ProgramError(f"store %{self.id} is sparse and has the shape {self.shape}")
         if self.shape and min(self.shape) < 0:
             raise ProgramError(f"store %{self.id} has a negative extent: {self.shape}")
 
@@ -29,5 +33,7 @@ class Store:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements, on all ranks together."""
+        """Bytes of all elements, on all ranks together; of a sparse store those of one rank."""
+        if self.pattern is not None:
+            return self.pattern.nbytes
         return self.size * self.dtype.itemsize

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from .partition import Partition, Pinned, Split, Spread
+from .pattern import Pattern
 from .program import Program
 from .region import Loop, Region
 from .store import Store
@@ -156,7 +157,10 @@ def stop_of(a: Axis, length: int) -> int | None:
 
 def _store(store: Store, program: Program) -> str:
     live = " live" if store.id in program.live else ""
-    return f"store %{store.id} {_dtype(store.dtype)}{_extents(store.shape)}{live}"
+    sparse = ""
+    if store.pattern is not None:
+        sparse = f" sparse({', '.join(map(str, (store.pattern.number, *(store.pattern.halo or ()))))})"
+    return f"store %{store.id} {_dtype(store.dtype)}{_extents(store.shape)}{sparse}{live}"
 
 
 def _extents(shape: tuple[int, ...]) -> str:
@@ -238,7 +242,13 @@ def _read_store(line: Any, stores: dict[int, Store], live: set[int]) -> Store:
     if id in stores:
         raise line.error(f"store %{id} is declared twice")
     dtype = line.dtype()
-    stores[id] = Store(id, line.extents(), dtype)
+    extents, pattern = line.extents(), None
+    if line.accept("sparse"):
+        number, *halo = line.enclosed("(", ")", line.integer)
+        if len(halo) not in (0, 2):
+            raise line.error("expected the number of a pattern, and perhaps two widths")
+        pattern = Pattern(number, (halo[0], halo[1]) if halo else None)
+    stores[id] = Store(id, extents, dtype, pattern)
     if line.accept("live"):
         live.add(id)
     return stores[id]

@@ -25,6 +25,13 @@ class Piece:
     region: Region
 
 
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """A vector for a sparse product: the rank's own elements, and behind them those that its pattern names."""
+
+    array: Any
+
+
 def window(array: Any, axes: Sequence[tuple[int, int, int]]) -> Any:
     """Elements ``first + step * j`` for ``j < count`` along each axis, given as (first, step, count); 0 outside."""
     starts, limits, strides, padding = [], [], [], []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +15,10 @@ from jax import lax
 from ..errors import ProgramError
 from ..fuse.plan import Exchange, Partial, Plan, Reduction, Transfer
 from ..ir import Split
-from .blocks import Piece, fit
-from .exchange import Messages, add_halo, add_move
+from .blocks import Piece, fit, read
+from .exchange import Messages, add_halo, add_lists, add_move
 from .geometry import Geometry, Region, domain_of, shape_of
+from .patterns import local
 from .state import Key, State, Step
 from .transport import ExchangeSpec
 
@@ -30,15 +32,23 @@ class Communicate(Step):
         self.name = "exchange"
         self.geometry = geometry
         halos = [t for t in exchange.transfers if t.view is None]
-        moves = [t for t in exchange.transfers if t.view is not None]
+        moves = [t for t in exchange.transfers if t.view is not None and t.pattern is None]
+        self.gathers = [
+            (t, Key(t.version, t.view, None, t.pattern), local(t.pattern))
+            for t in exchange.transfers
+            if t.pattern is not None
+        ]
         stores = {v.id: v.store for v in plan.versions.all}
         halo_keys = [Key(t.version) for t in halos]
         move_keys = [Key(t.version, t.view, t.partition) for t in moves]
         sources = list(dict.fromkeys(Key(t.version) for t in moves if Key(t.version) not in halo_keys))
-        self.uses = (*sources, *halo_keys)
-        self.makes = tuple(move_keys)
+        gathered = [key for _, key, _ in self.gathers]
+        self.uses = tuple(dict.fromkeys((*sources, *halo_keys, *(Key(t.version) for t, _, _ in self.gathers))))
+        self.makes = (*move_keys, *gathered)
         self.updates = tuple(halo_keys)
-        number = {key: n for n, key in enumerate((*sources, *halo_keys, *move_keys))}
+        packed = [("packed", key) for key in gathered]  # what is sent of them, made by the executable
+        order: list[object] = [*sources, *packed, *halo_keys, *move_keys, *gathered]
+        number = {key: n for n, key in enumerate(order)}
         messages = Messages(geometry.rank)
         for t in halos:
             held = geometry.of(stores[t.version])
@@ -47,14 +57,22 @@ class Communicate(Step):
         for t, key, target in zip(moves, move_keys, self.targets, strict=True):
             held = geometry.of(stores[t.version])
             add_move(messages, t, geometry.ranks, held, target, (number[Key(t.version)], number[key]))
+        for (_, key, lists), pack in zip(self.gathers, packed, strict=True):
+            add_lists(messages, lists, (number[pack], number[key]))
         self.sources, self.halos, self.moves = sources, halo_keys, move_keys
+        #: Of each gathered vector how many elements it has, ghosts included.
+        self.extents = {key: self._own(t) + lists.ghosts for t, key, lists in self.gathers}
         self.slots: dict[Key, int] = {}  # of halos whose buffers are in slots
         self.buffers = {key: geometry.of(stores[key.version]) for key in (*sources, *halo_keys)}
         self.results = [
             jax.ShapeDtypeStruct(shape_of(target), stores[t.version].dtype)
             for t, target in zip(moves, self.targets, strict=True)
         ]
-        dtypes = [stores[key.version].dtype for key in (*sources, *halo_keys, *move_keys)]
+        self.results += [
+            jax.ShapeDtypeStruct((lists.ghosts,), stores[key.version].dtype) for _, key, lists in self.gathers
+        ]
+        keys = (*sources, *gathered, *halo_keys, *move_keys, *gathered)
+        dtypes = [stores[key.version].dtype for key in keys]
         self.spec = ExchangeSpec(
             messages.messages(messages.sends),
             messages.messages(messages.receives),
@@ -63,8 +81,10 @@ class Communicate(Step):
             digest,
             exchange.line,
         )
-        sizes = [math.prod(held.shape) for held in self.buffers.values()]
-        sizes += [math.prod(shape_of(target)) for target in self.targets]
+        sizes = [math.prod(self.buffers[key].shape) for key in sources]
+        sizes += [lists.sent for _, _, lists in self.gathers]
+        sizes += [math.prod(self.buffers[key].shape) for key in halo_keys]
+        sizes += [math.prod(r.shape) for r in self.results]
         _check(self.spec, sizes)
 
     def _target(self, transfer: Transfer) -> Region:
@@ -77,9 +97,11 @@ class Communicate(Step):
         """Trace the exchange."""
         for key, held in self.buffers.items():
             state.pieces[key] = Piece(fit(state.pieces[key], held.buffer), held.buffer)
+        vectors = [self._vector(t, state) for t, _, _ in self.gathers]
+        packed = [lists.pack(x) for x, (_, _, lists) in zip(vectors, self.gathers, strict=True)]
         updated, results, state.token = state.transport.exchange(
             self.spec,
-            [state.pieces[k].array for k in self.sources],
+            [*(state.pieces[k].array for k in self.sources), *packed],
             [state.pieces[k].array for k in self.halos],
             self.results,
             state.active,
@@ -89,8 +111,27 @@ class Communicate(Step):
             state.pieces[key] = Piece(array, self.buffers[key].buffer)
             if key in self.slots:
                 state.slots[self.slots[key]] = array
-        for key, array, target in zip(self.moves, results, self.targets, strict=True):
+        for key, array, target in zip(self.moves, results, self.targets, strict=False):
             state.pieces[key] = Piece(array, target)
+        for (_, key, _), own, ghosts in zip(self.gathers, vectors, results[len(self.moves) :], strict=True):
+            # Behind the rank's own elements; the region says only how many there are.
+            x = jnp.concatenate([own, ghosts])
+            state.pieces[key] = Piece(x, ((0, x.shape[0]),))
+
+    def _block(self, transfer: Transfer) -> Region:
+        """The rank's own elements of the vector that a transfer gathers, in the view's domain."""
+        view = transfer.view
+        assert view is not None
+        source = transfer.source.pull(view)
+        return domain_of(view, source.block(view.shape, source.coordinates(self.geometry.rank)))
+
+    def _own(self, transfer: Transfer) -> int:
+        return math.prod(shape_of(self._block(transfer)))
+
+    def _vector(self, transfer: Transfer, state: State) -> Any:
+        view = transfer.view
+        assert view is not None
+        return read(state.pieces[Key(transfer.version)], view, self._block(transfer)).ravel()
 
 
 def _check(spec: ExchangeSpec, sizes: Sequence[int]) -> None:

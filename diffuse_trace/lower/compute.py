@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from ..fuse.communication import Local, Move
+from ..fuse.communication import Gather, Local, Move
 from ..fuse.plan import Plan
 from ..ir import Access, IndexTask, Operand, View
-from .blocks import Piece, fit, materialised, read, write
+from .blocks import Gathered, Piece, fit, materialised, read, write
 from .geometry import Geometry, Layout, Region, domain_of, shape_of
 from .kernels import Context, kernel
 from .kernels.reduce import identity
@@ -67,8 +67,11 @@ class Compute(Step):
         access, version = placed.task.inputs[k], placed.reads[k]
         if isinstance(access, Operand):
             return None
-        if isinstance(placed.needs[k], Move):
+        what = placed.needs[k]
+        if isinstance(what, Move):
             return Key(version, access.view, placed.partition)
+        if isinstance(what, Gather):
+            return Key(version, access.view, None, what.pattern)
         return Key(version)
 
     def _shared(self, temporaries: frozenset[int]) -> list[int]:
@@ -163,17 +166,21 @@ class Compute(Step):
         if task.reduces and any(low >= high for low, high in own):
             own = self._identity(task, layout)
         inputs = []
+        operation = kernel(task.op)
         for k, access in enumerate(task.inputs):
             if isinstance(access, Operand):
                 inputs.append(state.operands[access.index])
                 continue
             key = self._source(t, k)
             assert key is not None
+            if operation.whole:
+                inputs.append(self._whole(key, access, pieces[key]))
+                continue
             view = View.identity(task.shape) if key.view is not None else access.view
             wanted = domain_of(access.view, own) if key.view is not None else own
             inputs.append(read(pieces[key], view, wanted))
         with jax.named_scope(task.op):
-            value = kernel(task.op).generate(Context(task, own, own, jnp), *inputs)
+            value = operation.generate(Context(task, own, own, jnp), *inputs)
         value = jnp.asarray(value).astype(task.output.store.dtype)
         if task.reduces and not task.shape and not holder:
             # A domain without axes has no empty block: the rank that does not have its point says so here.
@@ -190,6 +197,24 @@ class Compute(Step):
             piece = Piece(fit(piece, layout.buffer), layout.buffer)
             state.slots[slot] = piece.array
         return piece
+
+    def _whole(self, key: Key, access: Access, piece: Piece) -> Piece | Gathered:
+        """All that the rank has of an input, ghosts included, along the axes of the domain that it varies along."""
+        if key.pattern is not None:
+            return Gathered(piece.array)
+        if access.store.pattern is not None:
+            return piece
+        kept = [d for d in range(len(access.view.shape)) if d not in access.view.broadcast_axes()]
+        if key.view is not None:  # it has been moved, and lies along the domain
+            region = tuple(piece.region[d] for d in kept)
+            return Piece(piece.array.reshape(shape_of(region)), region)
+        reach = [(0, 1)] * len(access.view.shape)
+        for a, (low, high) in zip(access.view.axes, piece.region, strict=True):
+            if a.source is not None:
+                first, last = sorted(((low - a.offset) / a.step, (high - 1 - a.offset) / a.step))
+                reach[a.source] = math.ceil(first), math.floor(last) + 1
+        region = tuple(reach[d] for d in kept)
+        return Piece(read(piece, access.view, tuple(reach)).reshape(shape_of(region)), region)
 
     @staticmethod
     def _identity(task: IndexTask, layout: Layout) -> Region:

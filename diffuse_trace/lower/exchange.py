@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ..fuse.plan import Transfer, widths
 from ..ir import Partition, Pinned, Split, Spread, View
 from .geometry import Layout, Region, shape_of
+from .patterns import Lists
 from .transport import Box, Message
 
 
@@ -124,6 +125,25 @@ def add_halo(
             if region is not None and peer != me:
                 box = box_in(region, identity, held.buffer, number, flag)
                 messages.sends.setdefault(partition.rank(peer), []).append(box)
+
+
+# --- lists ---------------------------------------------------------------------------------------
+
+
+def add_lists(messages: Messages, lists: Lists, numbers: tuple[int, int]) -> None:
+    """Add the boxes of a gather: the parts of what has been packed for each peer, and of what comes from each.
+
+    ``numbers`` are the places of the two among the buffers of the exchange.
+    """
+    for boxes, number, counts in (
+        (messages.sends, numbers[0], lists.sends),
+        (messages.receives, numbers[1], lists.receives),
+    ):
+        start = 0
+        for peer, count in counts:
+            if count:
+                boxes.setdefault(peer, []).append(Box(number, start, (count,), (1,)))
+            start += count
 
 
 # --- moves ---------------------------------------------------------------------------------------

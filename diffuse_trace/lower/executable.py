@@ -151,7 +151,13 @@ class _Builder:
         """Shape and dtype of that buffer."""
         return shape_of(self.region(key)), self.stores[key.version].dtype
 
+    def sparse(self, key: Key) -> bool:
+        """Whether a value is a sparse store's."""
+        return self.stores[key.version].pattern is not None
+
     def _nbytes(self, key: Key) -> int:
+        if self.sparse(key):
+            return 0
         shape, dtype = self.aval(key)
         return math.prod(shape) * dtype.itemsize
 
@@ -164,6 +170,7 @@ class _Builder:
         for step in all_steps(segment.steps):
             if isinstance(step, Communicate):
                 self.targets.update(zip(step.moves, step.targets, strict=True))
+                self.targets.update((key, ((0, n),)) for key, n in step.extents.items())
         used = dict.fromkeys(k for step in segment.steps for k in step.uses if k in held)
         changed = dict.fromkeys(k for step in segment.steps for k in (*step.makes, *step.updates))
         slots = Slots(self, segment.steps, [*idle, *used], wanted)

@@ -68,21 +68,35 @@ def layout(shape: tuple[int, ...], partition: Partition, margin: tuple[int, ...]
 
 
 class Geometry:
-    """All layouts of a plan on one rank.  ``width`` is the ghost width of the stores that the plan makes."""
+    """All layouts of a plan on one rank.  ``width`` is the least ghost width of the stores that the plan makes.
+
+    Stores of one shape that lie alike have one width: results then fit into each other's buffers.
+    """
 
     def __init__(self, plan: Plan, rank: int, ranks: int, margins: dict[int, tuple[int, ...]], width: int) -> None:
         self.plan, self.rank, self.ranks = plan, rank, ranks
-        self.width = max([width, *(max(max(w) for w in widths(t)) for t in halos(plan))])
+        stores = plan.program.stores()
+        partitions = plan.alignment.stores
+        widest: dict[object, int] = {}
+
+        def kind(id: int) -> object:
+            return stores[id].shape, partitions[id]
+
+        def widen(id: int, by: int) -> None:
+            widest[kind(id)] = max(widest.get(kind(id), width), by)
+
+        for t in halos(plan):
+            widen(plan.versions.all[t.version].store.id, max(max(w) for w in widths(t)))
         for store, partition in plan.program.inputs:
             given = margins.get(store.id, ())
             for d in partition.dims:
-                if isinstance(d, Split) and given:
-                    self.width = max(self.width, given[d.axis] * abs(d.step))
+                if isinstance(d, Split) and given and store.id in stores:
+                    widen(store.id, given[d.axis] * abs(d.step))
         self.layouts: dict[int, Layout] = {}
-        for id, store in plan.program.stores().items():
-            partition = plan.alignment.stores[id]
-            margin = margins.get(id) or margin_for(partition, len(store.shape), self.width)
-            self.layouts[id] = layout(store.shape, partition, margin, rank)
+        for id, store in stores.items():
+            around = widest.get(kind(id), width)
+            margin = margins.get(id) or margin_for(partitions[id], len(store.shape), around)
+            self.layouts[id] = layout(store.shape, partitions[id], margin, rank)
 
     def of(self, store: Store) -> Layout:
         """The layout of a store."""
@@ -95,7 +109,7 @@ class Geometry:
 
 def halos(plan: Plan) -> list[Transfer]:
     """The halo transfers of a plan."""
-    return [t for e in plan.exchanges() for t in e.transfers if t.view is None]
+    return [t for e in plan.exchanges() for t in e.transfers if t.view is None and t.pattern is None]
 
 
 def required_margins(plan: Plan) -> dict[int, tuple[int, ...]]:

@@ -91,6 +91,8 @@ class Slots:
         return self.all.index(slot)
 
     def _large(self, key: Key) -> bool:
+        if self.builder.sparse(key):
+            return False  # never written, and no array
         shape, dtype = self.builder.aval(key)
         return math.prod(shape) * dtype.itemsize >= SMALL
 

@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..ir import Partition, View
+from ..ir import Partition, Pattern, View
 from .blocks import Piece
 from .transport import Transport
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A value of the environment: a version, or a view of one laid out over another partition."""
+    """A value of the environment: a version, a view of one laid out over another partition, or what has been gathered
+    of one for a pattern."""
 
     version: int
     view: View | None = None
     partition: Partition | None = None
+    pattern: Pattern | None = None
 
 
 @dataclass

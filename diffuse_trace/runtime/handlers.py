@@ -24,7 +24,7 @@ _SPEC, _TABLE = 0, 1  # attributes come sorted by name
 
 
 @njit
-def _answered(frame):
+def answered(frame):
     """XLA asks each function once which interface it was written for, through an extension of the frame."""
     extension = load(frame + _EXTENSION)
     if extension == 0:
@@ -36,14 +36,14 @@ def _answered(frame):
 
 
 @njit
-def _attribute(frame, n):
+def attribute(frame, n):
     return load(load(load(load(frame + _ATTRIBUTES) + n * WORD) + _VALUE))
 
 
 def exchange(frame):
     """Operands: sources, buffers updated in place, flags, token.  Results: those buffers, new ones, the token."""
-    if not _answered(frame):
-        _exchange(_attribute(frame, _TABLE), _attribute(frame, _SPEC), load(frame + _ARGUMENTS), load(frame + _RESULTS))
+    if not answered(frame):
+        _exchange(attribute(frame, _TABLE), attribute(frame, _SPEC), load(frame + _ARGUMENTS), load(frame + _RESULTS))
     return 0
 
 
@@ -114,9 +114,9 @@ def _rank(spec, place):
 
 def allreduce(frame):
     """Operands: an array, the token.  Results: the array combined, in its place, and the token."""
-    if not _answered(frame):
+    if not answered(frame):
         total = data(load(frame + _RESULTS), 0, _DATA)
-        _allreduce(_attribute(frame, _TABLE), _attribute(frame, _SPEC), total)
+        _allreduce(attribute(frame, _TABLE), attribute(frame, _SPEC), total)
     return 0
 
 
@@ -162,10 +162,10 @@ def _allreduce(t, spec, total):
 
 def exscan(frame):
     """Operands: an array, the operator's identity, the token.  Results: the scan, over the identity, and the token."""
-    if not _answered(frame):
+    if not answered(frame):
         arguments = load(frame + _ARGUMENTS)
         before = data(load(frame + _RESULTS), 0, _DATA)
-        _exscan(_attribute(frame, _TABLE), _attribute(frame, _SPEC), data(arguments, 0, _DATA), before)
+        _exscan(attribute(frame, _TABLE), attribute(frame, _SPEC), data(arguments, 0, _DATA), before)
     return 0
 
 

@@ -124,6 +124,31 @@ def pointer(typingctx: Any, address: Any) -> Any:
     return types.voidptr(types.int64), codegen
 
 
+@intrinsic
+def element(typingctx: Any, array: Any, index: Any) -> Any:
+    """``array[index]`` of a contiguous array; the index is neither checked nor counted from the end."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = signature.args[0]
+        held = context.make_array(kind)(context, builder, arguments[0])
+        return context.unpack_value(builder, kind.dtype, builder.gep(held.data, [arguments[1]]))
+
+    return array.dtype(array, types.int64), codegen
+
+
+@intrinsic
+def put_element(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """``array[index] = value``; see `element`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = signature.args[0]
+        held = context.make_array(kind)(context, builder, arguments[0])
+        context.pack_value(builder, kind.dtype, arguments[2], builder.gep(held.data, [arguments[1]]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, array.dtype), codegen
+
+
 def _stamp() -> str:
     """Changes with all that compiled code depends on and that Numba's cache does not look at.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Partition, Store
+from ..ir import Partition, Pattern, Store
 from .buffers import pool
 
 _ids = itertools.count()
@@ -42,8 +42,10 @@ class LogicalStore:
 
     __slots__ = ("__weakref__", "data", "error", "ir")
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, data: Data | None = None) -> None:
-        self.ir = Store(next(_ids), shape, dtype)
+    def __init__(
+        self, shape: tuple[int, ...], dtype: np.dtype, data: Data | None = None, pattern: Pattern | None = None
+    ) -> None:
+        self.ir = Store(next(_ids), shape, dtype, pattern)
         self.data = data
         self.error = ""  # why it has no data and never will
 

@@ -73,18 +73,20 @@ class Kernel:
     Where the task reduces, it gives the own points instead, with extent 1 along the axes that the output lacks.
     Inputs have the region's extent along each axis or 1 where they are broadcast; operands are 0-d arrays.
     ``reference`` means the same with NumPy on whole arrays, not cut into blocks. ``exact`` kernels get no points but
-    their own.
+    their own.  ``whole`` ones get `lower.blocks.Piece`s: all that the rank has of an input, ghosts included, and where
+    it lies (of a sparse store what its library has put there), or `Gathered`.
     """
 
     name: str
     generate: Callable[..., Any]
     reference: Callable[..., Any]
     exact: bool = False
+    whole: bool = False
 
     @property
     def cost(self) -> int:
         """What a point costs on a CPU, in additions, roughly."""
-        return 20 if self.name in _SLOW else 1
+        return 40 if self.whole else 20 if self.name in _SLOW else 1
 
 
 #: Functions that cost as much as storing and loading a value or more (measured: exp 1.7 ns an element, log 5.5, sin
@@ -137,7 +139,12 @@ _kernels: dict[str, Kernel] = {}
 
 
 def register(
-    name: str, generate: Callable[..., Any], reference: Callable[..., Any] | None = None, *, exact: bool = False
+    name: str,
+    generate: Callable[..., Any],
+    reference: Callable[..., Any] | None = None,
+    *,
+    exact: bool = False,
+    whole: bool = False,
 ) -> Kernel:
     """Register an operation; ``reference`` defaults to the generator itself, run with ``context.xp = numpy``.
 
@@ -145,7 +152,7 @@ def register(
     """
     if name in _kernels:
         raise ProgramError(f"an operation {name!r} is registered already")
-    made = _kernels[name] = Kernel(name, generate, reference or generate, exact)
+    made = _kernels[name] = Kernel(name, generate, reference or generate, exact, whole)
     return made
 
 
