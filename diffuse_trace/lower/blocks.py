@@ -218,10 +218,25 @@ def materialised(piece: Piece, zero: Any) -> Piece:
     if 0 in piece.array.shape or not piece.array.shape:
         return piece
 
+    return Piece(_apart(piece.array, zero), piece.region)
+
+
+def _apart(array: Any, bound: Any) -> Any:
     def change(state: tuple[Any, Any]) -> tuple[Any, Any]:
         n, array = state
         last = lax.slice(array, [m - 1 for m in array.shape], array.shape)
         return n + 1, lax.dynamic_update_slice(array, last, [0] * array.ndim)
 
-    _, array = lax.while_loop(lambda state: state[0] < zero, change, (jnp.zeros((), jnp.int32), piece.array))
-    return Piece(array, piece.region)
+    return lax.while_loop(lambda state: state[0] < bound, change, (jnp.zeros((), jnp.int32), array))[1]
+
+
+def after(buffer: Any, results: Sequence[Any], zero: Any) -> Any:
+    """A buffer that can be used only once ``results`` have been computed; see `materialised`."""
+    bound = zero
+    for result in results:
+        if result.size:
+            some = lax.slice(result, [0] * result.ndim, [1] * result.ndim).reshape(())
+            some = lax.real(some) if jnp.iscomplexobj(some) else some
+            # At most 0, whatever it is; XLA does not know that.
+            bound = jnp.minimum(bound, lax.convert_element_type(some, jnp.int32))
+    return _apart(buffer, bound)

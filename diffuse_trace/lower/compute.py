@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from ..fuse.communication import Gather, Local, Move
 from ..fuse.plan import Plan
 from ..ir import Access, IndexTask, Operand, View
-from .blocks import Gathered, Piece, fit, materialised, read, write
+from .blocks import Gathered, Piece, after, fit, materialised, read, write
 from .geometry import Geometry, Layout, Region, domain_of, shape_of
 from .kernels import Context, kernel
 from .kernels.reduce import identity
@@ -19,6 +19,8 @@ from .state import Key, State, Step
 
 #: A temporary of this cost (in additions, roughly) is stored rather than computed again in another loop.
 EXPENSIVE = 40
+#: Bytes of a buffer that is copied faster than loops are kept apart.
+CACHED = 1 << 18
 
 
 class Compute(Step):
@@ -79,31 +81,43 @@ class Compute(Step):
 
         Several loops may need one, or one loop at several places (a stencil of a stencil).
         """
-        cost: dict[int, int] = {}
         places: dict[int, set[object]] = {}
         for t in self.tasks:
             for access, version in zip(self.plan.task(t).inputs, self.plan.placed[t].reads, strict=True):
                 if isinstance(access, Access):
                     places.setdefault(version, set()).add(access.view.axes)
+        found: list[int] = []
+        while True:
+            # The first that is too expensive: once it is stored, those that are computed from it cost less.
+            more = self._expensive(temporaries, places, found)
+            if more is None:
+                return found
+            found.append(more)
+
+    def _expensive(
+        self, temporaries: frozenset[int], places: dict[int, set[object]], stored: Sequence[int]
+    ) -> int | None:
+        cost: dict[int, int] = {}
         for version, t in self.producer.items():
-            below = sum(cost[key.version] for key in self.sources[t] if self._made_here(key))
-            cost[version] = below + kernel(self.plan.task(t).op).cost
-        loops: dict[int, set[int]] = {v: {v} for v in self.producer if v not in temporaries}
-        found = []
+            made = [key.version for key in self.sources[t] if self._made_here(key)]
+            cost[version] = kernel(self.plan.task(t).op).cost + sum(cost[v] for v in made if v not in stored)
+        loops: dict[int, set[int]] = {v: {v} for v in self.producer if v not in temporaries or v in stored}
+        expensive = None
         for version, t in reversed(self.producer.items()):
             needed_by = loops.setdefault(version, set())
             copies = max(len(needed_by), len(places.get(version, ())))
-            if version in temporaries and (copies - 1) * cost[version] >= EXPENSIVE:
-                found.append(version)
-                needed_by = {version}
+            if version in temporaries and version not in stored and (copies - 1) * cost[version] >= EXPENSIVE:
+                expensive = version
             for key in self.sources[t]:
                 if self._made_here(key):
                     loops.setdefault(key.version, set()).update(needed_by)
-        return found
+        return expensive
 
     def run(self, state: State) -> None:
         """Trace one loop after the other, in program order of their roots."""
         for root in self.roots:
+            if root in self.slots:
+                self._take_over(self.slots[root][0], state)
             pieces = {
                 key: piece for key, piece in state.pieces.items() if key in self.uses or key.version in self.roots
             }
@@ -113,6 +127,25 @@ class Compute(Step):
             if self.apart or (root in self.stored and root not in self.slots):
                 piece = materialised(piece, state.active[-1])
             state.pieces[Key(root)] = piece
+            for key in self.reads(root):
+                for slot, buffer in enumerate(state.slots):
+                    if buffer is not None and pieces[key].array is buffer and Key(root) != key:
+                        state.readers.setdefault(slot, []).append(piece.array)
+
+    @staticmethod
+    def _take_over(slot: int, state: State) -> None:
+        """Before a buffer is written, all loops that read what it holds must be over.
+
+        XLA does not see that, and would copy the buffer for them.
+        """
+        buffer, readers = state.slots[slot], state.readers.pop(slot, [])
+        if not readers or buffer is None or buffer.nbytes < CACHED:
+            return
+        free = after(buffer, readers, state.active[-1])
+        state.slots[slot] = free
+        for key, piece in state.pieces.items():
+            if piece.array is buffer:
+                state.pieces[key] = Piece(free, piece.region)
 
     def loop(self, root: int) -> list[int]:
         """The tasks that the loop of ``root`` computes: its own and those of its temporaries, in program order."""
@@ -135,14 +168,14 @@ class Compute(Step):
     def pointwise(self, root: int, version: int) -> bool:
         """Whether the loop of ``root`` reads ``version`` only where it writes, so that it may write into its buffer."""
         target = self.plan.task(self.producer[root]).output
-        loop = self.loop(root)
-        made = {self.plan.placed[t].write for t in loop}
         same = self.plan.versions.all[version].store == target.store
-        for t in loop:
+        stems = {version}  # what has been computed from it
+        for t in self.loop(root):
             placed = self.plan.placed[t]
             for access, seen, need in zip(placed.task.inputs, placed.reads, placed.needs, strict=True):
-                if not isinstance(access, Access) or (seen != version and seen not in made):
+                if not isinstance(access, Access) or seen not in stems:
                     continue
+                stems.add(placed.write)
                 whole = access.view.is_identity(access.store.shape)
                 if not isinstance(need, Local) or not (
                     access.view == target.view if seen == version and same else whole

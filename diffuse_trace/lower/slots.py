@@ -94,7 +94,8 @@ class Slots:
         if self.builder.sparse(key):
             return False  # never written, and no array
         shape, dtype = self.builder.aval(key)
-        return math.prod(shape) * dtype.itemsize >= SMALL
+        # What a loop carries is updated in its place however small it is; single values are not.
+        return math.prod(shape) * dtype.itemsize >= SMALL if self.only is None else math.prod(shape) > 1
 
     def _build(self, step: Compute, root: int, now: int) -> None:
         key = Key(root)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir import Partition, Pattern, View
@@ -24,7 +24,11 @@ class Key:
 
 @dataclass
 class State:
-    """What steps work on while they are traced; ``slots`` are donated buffers, in which results are built."""
+    """What steps work on while they are traced.
+
+    ``slots`` are donated buffers, in which results are built; ``readers`` holds what loops have made that read what is
+    in a slot now.
+    """
 
     pieces: dict[Key, Piece]
     slots: list[Any]
@@ -32,6 +36,7 @@ class State:
     transport: Transport
     active: Any
     token: Any
+    readers: dict[int, list[Any]] = field(default_factory=dict)
 
 
 class Step:

@@ -16,6 +16,7 @@ from typing import Any
 import jax.numpy as jnp
 import jax.tree_util as tree
 import numpy as np
+from jax import lax
 
 #: More diagonals than these are held as rows.
 MOST_DIAGONALS = 64
@@ -29,8 +30,10 @@ WINDOW = 512
 @tree.register_pytree_node_class
 @dataclass(frozen=True)
 class Stencil:
-    """``offsets[k]`` is how far diagonal ``k`` lies from the main one, ``values[k]`` its value; bit ``k`` of ``present``
-    (an unsigned integer for each row) says whether a row has it; None where all rows have all."""
+    """``offsets[k]`` is how far diagonal ``k`` lies from the main one, ``values[k]`` its value.
+
+    Bit ``k`` of ``present`` (an unsigned integer for each row) says whether a row has it; None where all rows have all.
+    """
 
     offsets: tuple[int, ...]
     first: int
@@ -51,10 +54,11 @@ class Stencil:
     def product(self, x: Any, start: int, rows: int) -> Any:
         """The product with a vector of which ``x`` holds the elements from ``start`` on."""
         total = None
+        present = None if self.present is None else self.present | _nothing(x).astype(self.present.dtype)
         for k, offset in enumerate(self.offsets):
             part = self.values[k] * _slice(x, self.first + offset - start, rows)
-            if self.present is not None:
-                part = jnp.where((self.present >> k) & 1 != 0, part, jnp.zeros((), part.dtype))
+            if present is not None:
+                part = jnp.where((present >> k) & 1 != 0, part, jnp.zeros((), part.dtype))
             total = part if total is None else total + part
         return jnp.zeros(rows, x.dtype) if total is None else total
 
@@ -90,6 +94,19 @@ class Diagonals:
         return jnp.zeros(rows, x.dtype) if total is None else total
 
 
+def _nothing(x: Any) -> Any:
+    """A zero that XLA does not know to be one, from an array that changes.
+
+    In a loop that does not change the matrix XLA would otherwise prepare all it can before it: a boolean for each bit,
+    which takes more memory to read than the bits.
+    """
+    if not x.size:
+        return jnp.zeros((), jnp.uint8)
+    bit = lax.real(x[0]) > 0 if jnp.iscomplexobj(x) else x[0] > 0
+    bit = bit.astype(jnp.uint8)
+    return bit & (bit ^ 1)
+
+
 def _slice(x: Any, start: int, count: int) -> Any:
     from ..lower.blocks import window
 
@@ -101,9 +118,9 @@ def _slice(x: Any, start: int, count: int) -> Any:
 class Rows:
     """Rows in an ``order`` (int32) in which neighbours have like lengths.
 
-    Slice ``s`` begins at ``starts[s]`` (int64) of ``columns`` (int32) and ``values`` with the first ``widths[s]`` (int32)
-    elements of its `SLICE` rows, element by element side by side; then what is left of each row, ``lengths`` (int32) long in
-    all.  Columns count the rank's own first, then those in ``ghosts`` (global, int64).
+    Slice ``s`` begins at ``starts[s]`` (int64) of ``columns`` (int32) and ``values`` with the first ``widths[s]``
+    (int32) elements of its `SLICE` rows, element by element side by side; then what is left of each row, ``lengths``
+    (int32) long in all.  Columns count the rank's own first, then those in ``ghosts`` (global, int64).
     """
 
     own: tuple[int, int]

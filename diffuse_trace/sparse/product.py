@@ -1,7 +1,8 @@
 """Products of sparse matrices with vectors: tasks that fuse with what is around them.
 
 A matrix is laid out for products when it is first multiplied: each rank picks a layout for its rows (`layouts.py`),
-and the ranks agree on what they need of a vector from each other, once for each structure.  New values need neither again.
+and the ranks agree on what they need of a vector from each other, once for each structure.  New values need neither
+again.
 """
 
 from __future__ import annotations
