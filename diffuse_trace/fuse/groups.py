@@ -120,12 +120,14 @@ def sink(tasks: Sequence[Placed], versions: Versions, early: Sequence[int], live
         if task.previous is not None:
             users.setdefault(task.previous, []).append((n, False))
 
-    def kept(version: int, phase: int) -> bool:
-        """Whether a version is in memory in a phase, however the task that asks is placed."""
+    def kept(version: int, phase: int, but: int) -> bool:
+        """Whether a version is in memory in a phase, wherever task ``but`` is placed, or costs nothing to keep."""
         producer = producers.get(version)
-        if producer is None or version in live or tasks[producer].combined:
+        if producer is None or version in live or tasks[producer].combined or not versions.all[version].store.shape:
             return True
-        return any(crosses for _, crosses in users[version]) or all(result[n] >= phase for n, _ in users[version])
+        if any(crosses or (n != but and result[n] > result[producer]) for n, crosses in users[version]):
+            return True
+        return all(result[n] >= phase for n, _ in users[version])
 
     for n in range(len(tasks) - 1, -1, -1):
         task = tasks[n]
@@ -136,7 +138,7 @@ def sink(tasks: Sequence[Placed], versions: Versions, early: Sequence[int], live
         before = result[n]
         result[n] = phase
         sources = [*task.reads, task.previous]
-        if not all(kept(v, phase) for v in sources if v is not None and v >= 0):
+        if not all(kept(v, phase, n) for v in sources if v is not None and v >= 0):
             result[n] = before
     return result
 

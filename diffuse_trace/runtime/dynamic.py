@@ -15,7 +15,7 @@ import numpy as np
 from .. import config
 from ..ir import Pinned, Split, Spread, View, canonical
 from ..lower.geometry import Layout, layout, margin_for
-from . import agree
+from . import agree, device
 from .buffers import worthwhile
 from .ranks import world
 from .stores import Data, LogicalStore
@@ -31,6 +31,7 @@ def own_block(shape: tuple[int, ...]) -> tuple[Interval, ...]:
 
 def from_block(shape: tuple[int, ...], block: np.ndarray) -> Data:
     """The data of a new array of ``shape``, given this rank's block of it (as `own_block` says)."""
+    device.configure()
     partition = canonical(shape, world().size, config.get("grid") or ())
     margin = margin_for(partition, len(shape), config.get("halo"))
     held = layout(shape, partition, margin, world().rank)

@@ -215,9 +215,9 @@ def by_diagonals(
             if present.all():
                 return Stencil(offsets, first, jnp.asarray(constants), None)
             kind = next(t for t in (np.uint8, np.uint16, np.uint32) if len(offsets) <= 8 * t().itemsize)
-            bits = np.zeros(count, kind)
+            bits: Any = np.zeros(count, kind)
             for k in range(len(offsets)):
-                bits |= present[k].astype(kind) << kind(k)
+                bits = bits | (present[k].astype(kind) << kind(k))
             return Stencil(offsets, first, jnp.asarray(constants), jnp.asarray(bits))
     return Diagonals(offsets, first, jnp.asarray(values))
 

@@ -26,13 +26,19 @@ from ..runtime.stores import Data, LogicalStore
 from . import layouts
 
 if TYPE_CHECKING:
-    from .matrix import _Matrix
+    from .arrays import SparseArray
 
 _DIGEST = 0x5BA2
-_WORK = {"f": {2: np.float32, 4: np.float32, 8: np.float64}, "c": {8: np.complex64, 16: np.complex128}}
+_WORK: dict[tuple[str, int], np.dtype] = {
+    ("f", 2): np.dtype(np.float32),
+    ("f", 4): np.dtype(np.float32),
+    ("f", 8): np.dtype(np.float64),
+    ("c", 8): np.dtype(np.complex64),
+    ("c", 16): np.dtype(np.complex128),
+}
 
 
-def multiply(matrix: _Matrix, x: Any) -> ndarray:
+def multiply(matrix: SparseArray, x: Any) -> ndarray:
     """``matrix @ x`` for a dense vector of m elements or an m x k matrix; n, or n x k, elements.
 
     Raises:
@@ -70,7 +76,7 @@ def multiply(matrix: _Matrix, x: Any) -> ndarray:
         return made if dtype == work else (made != 0 if dtype.kind == "b" else made.astype(dtype))
 
 
-def multiply_left(x: Any, matrix: _Matrix) -> ndarray:
+def multiply_left(x: Any, matrix: SparseArray) -> ndarray:
     """``x @ matrix`` for a dense vector or matrix, by way of the transpose, which is kept."""
     x = core.as_array(x)
     if x.ndim not in (1, 2) or x.shape[-1] != matrix.shape[0]:
@@ -87,13 +93,13 @@ def _line() -> str:
 
 def _work(dtype: np.dtype) -> np.dtype:
     """The dtype in which products are computed."""
-    return np.dtype(_WORK.get(dtype.kind, {}).get(dtype.itemsize, np.int64))
+    return _WORK.get((dtype.kind, dtype.itemsize), np.dtype(np.int64))
 
 
 # --- layouts -------------------------------------------------------------------------------------
 
 
-def laid_out(matrix: _Matrix, dtype: np.dtype) -> LogicalStore:
+def laid_out(matrix: SparseArray, dtype: np.dtype) -> LogicalStore:
     """The matrix as a sparse store with values of ``dtype``.  A collective where its structure is new."""
     kept = matrix.__dict__.setdefault("_stores", {})
     known = kept.get(dtype)

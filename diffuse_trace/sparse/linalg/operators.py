@@ -127,8 +127,9 @@ def aslinearoperator(a: Any) -> LinearOperator:
         dense = core.as_array(a)
         if dense.ndim != 2:
             raise ValueError(f"array must have ndim = 2, not {dense.ndim} ({recording.user_line()})")
+        m, n = dense.shape
         return LinearOperator(
-            dense.shape, lambda x: dense @ x, lambda x: dense.conj().T @ x, lambda x: dense @ x, dense.dtype
+            (m, n), lambda x: dense @ x, lambda x: dense.conj().T @ x, lambda x: dense @ x, dense.dtype
         )
     raise TypeError(f"{recording.user_line()}: {type(a).__name__} objects are no linear operators")
 
