@@ -1,7 +1,10 @@
-"""Iterative solvers with SciPy's names: each solve is one executable."""
+"""Solvers with SciPy's names, each solve one executable (but for `gmres`, whose basis grows)."""
 
+from .direct import norm, spsolve
+from .gmres import gmres
 from .krylov import bicgstab, cg, cgs, minres
 from .operators import LinearOperator, aslinearoperator
+from .preconditioners import chebyshev, jacobi
 from .solves import Reason, Result, SolverWarning, last_result
 
 __all__ = [
@@ -13,6 +16,11 @@ __all__ = [
     "bicgstab",
     "cg",
     "cgs",
+    "chebyshev",
+    "gmres",
+    "jacobi",
     "last_result",
     "minres",
+    "norm",
+    "spsolve",
 ]

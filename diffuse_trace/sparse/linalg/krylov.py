@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ... import recording
+from ...numpy import core
 from ...numpy.array import ndarray
 from ...numpy.elementwise import where
 from .solves import BROKEN, INDEFINITE, RUNNING, Problem, State, begin, dot, norm, root, solve, squared
@@ -171,46 +174,36 @@ def minres(
 ) -> tuple[ndarray, Any]:
     """Minimal residuals (Paige and Saunders, 1975), for symmetric matrices that may be indefinite.
 
-    Stops when the norm of the residual is at most ``rtol * norm(b)``; solves ``(A - shift I) x = b``.  Arguments and
-    results otherwise as of `cg`; M must be positive definite.
+    Solves ``(A - shift I) x = b``; stops when the norm of the residual is at most ``rtol`` times those of A and x, as
+    the method estimates them.  Arguments and results otherwise as of `cg`; M must be positive definite.
     """
-    p = Problem.of(A, b, x0, rtol, 0.0, maxiter, M)
+    p = Problem.of(A, b, x0, rtol, 0.0, 5 * core.as_array(b).shape[0] if maxiter is None else maxiter, M)
     with recording.one_operation():
         r = p.b - p.a.matvec(p.x) + shift * p.x if x0 is not None else p.b.copy()
         y = p.m.matvec(r)
         beta = root(dot(r, y).real)
         nothing = r * 0
         zero, one = beta * 0, beta * 0 + 1
-        # r1, r2: the last two Lanczos vectors; w, w2: the last two directions; the rest is the last rotation.
-        state: State = (
-            *begin(),
-            p.x,
-            norm(r),
-            nothing,
-            r,
-            y,
-            nothing,
-            nothing.copy(),
-            one,
-            beta,
-            zero,
-            -one,
-            zero,
-            beta,
-            zero,
-        )
+        # What is compared is the residual relative to the norms of the matrix and of the solution, as they are known.
+        p.tolerance = where(beta > 0, rtol, np.inf) + zero
+        lanczos = (nothing, r, y, one, beta)
+        directions = (nothing.copy(), nothing.copy())
+        rotation = (zero, -one, zero, beta, zero)
+        state: State = (*begin(), p.x, one * np.inf, *lanczos, *directions, *rotation, zero)
 
         def step(state: State) -> State:
-            k, _, x, _, r1, r2, y, w, w2, old, beta, dbar, cs, sn, phibar, epsilon = state
+            k, _, x, _, r1, r2, y, old, beta, w, w2, dbar, cs, sn, phibar, epsilon, size = state
             v = y / beta
             y = p.a.matvec(v) - shift * v
-            y = y - (beta / old) * r1
+            y = where(k > 0, y - (beta / old) * r1, y)
             alpha = dot(v, y).real
             y = y - (alpha / beta) * r2
             r1, r2 = r2, y
             y = p.m.matvec(r2)
-            old, inner = beta, dot(r2, y).real
-            beta = root(where(inner > 0, inner, 0.0))
+            inner = dot(r2, y).real
+            size = size + alpha * alpha + beta * beta
+            old, beta = beta, root(where(inner > 0, inner, 0.0))
+            size = where(k > 0, size, alpha * alpha)
             before = epsilon
             delta = cs * dbar + sn * alpha
             gbar = sn * dbar - cs * alpha
@@ -223,7 +216,8 @@ def minres(
             w1, w2 = w2, w
             w = (v - before * w1 - delta * w2) / gamma
             x = x + phi * w
+            compared = phibar / (root(size + beta * beta) * norm(x))
             status = where(inner < 0, INDEFINITE, RUNNING)
-            return k + 1, status, x, abs(phibar), r1, r2, y, w, w2, old, beta, dbar, cs, sn, phibar, epsilon
+            return k + 1, status, x, compared, r1, r2, y, old, beta, w, w2, dbar, cs, sn, phibar, epsilon, size
 
         return solve("minres", p, state, step, callback, progress)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -236,6 +238,15 @@ def _watched(
             shown.stop()
 
 
+def _outside() -> int:
+    """The level on the stack of the user's code, as `warnings.warn` counts from its caller."""
+    level, frame = 1, sys._getframe(1)
+    home = str(Path(__file__).parents[2])
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(home):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 def finish(name: str, iterations: int, status: int, residual: float, tolerance: float) -> int:
     """Note how a solve ended, and warn where it did not converge; SciPy's ``info``."""
     global _last
@@ -249,5 +260,5 @@ def finish(name: str, iterations: int, status: int, residual: float, tolerance: 
         reason = Reason.BREAKDOWN if status == BROKEN else Reason.MAXITER
     _last = Result(name, reason, iterations, residual, tolerance)
     if reason is not Reason.CONVERGED:
-        warnings.warn(f"{recording.user_line()}: {_last}", SolverWarning, stacklevel=2)
+        warnings.warn(f"{recording.user_line()}: {_last}", SolverWarning, stacklevel=_outside())
     return _last.info
