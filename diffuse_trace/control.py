@@ -170,7 +170,10 @@ def _attempt(
             unchanged = isinstance(result, Array) and result.store is param.store
             unchanged = unchanged and result.view.is_identity(param.store.shape)
             if param.store.ir.id in written and not unchanged:
-                raise TypeError(f"{frame.name}: a trip updates {name} in place and returns another array for it")
+                raise TypeError(
+                    f"{frame.name}: a trip updates {name} in place and returns another array for it; copy it before "
+                    "the update"
+                )
             if unchanged:
                 # The array itself: what a trip does to it, it does to the array that was given.
                 same[param.store.ir.id] = start.store.ir

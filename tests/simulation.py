@@ -12,8 +12,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from diffuse_trace.fuse import Exchange, Group, Partial, Plan, Reduction, Transfer
-from diffuse_trace.ir import Access, IndexTask, Operand, Partition, Program, Split, Store, View
+from diffuse_trace.fuse import Exchange, Group, Partial, Plan, Reduction, Transfer, plan
+from diffuse_trace.fuse.explain import explain
+from diffuse_trace.fuse.memory import exchange_bytes, peak_bytes, temporary_bytes
+from diffuse_trace.fuse.plan import Repeat, Step
+from diffuse_trace.fuse.verify import verify_plan
+from diffuse_trace.ir import Access, Block, Branch, IndexTask, Loop, Operand, Partition, Program, Split, Store, View
+from diffuse_trace.ir.verify import verify
 
 Index = tuple[slice, ...]
 
@@ -32,6 +37,8 @@ def evaluate(task: IndexTask, inputs: list[np.ndarray | float], own: Index) -> n
         value = value + sum(float(10**d) * g for d, g in enumerate(grids, 1))[own] if grids else value
     for k, block in enumerate(inputs, 1):
         value = value + (k * block if task.op == "add" else block)
+    if task.op == "less":
+        return (np.asarray(inputs[0]) < inputs[1]).astype(float)
     if task.op == "cumsum":
         value = np.cumsum(value, axis=_axis(task))
     return value
@@ -40,7 +47,30 @@ def evaluate(task: IndexTask, inputs: list[np.ndarray | float], own: Index) -> n
 def sequential(program: Program, inputs: dict[int, np.ndarray], operands: list[float]) -> dict[int, np.ndarray]:
     """The stores after the tasks have run one after the other on whole arrays."""
     arrays = {id: array.copy() for id, array in inputs.items()}
-    for task in program.tasks:
+    _run(program, program.block(), arrays, operands)
+    return arrays
+
+
+def _run(program: Program, block: Block, arrays: dict[int, np.ndarray], operands: list[float]) -> None:
+    for item in block.items:
+        if not isinstance(item, int):
+            number, first, second = item
+            region = program.regions[number]
+            if isinstance(region, Loop):
+                arrays.update({c.inside.id: arrays[c.initial.id].copy() for c in region.carried})
+                _run(program, first, arrays, operands)
+                while arrays[region.predicate.id]:
+                    _run(program, second, arrays, operands)
+                    arrays.update({c.inside.id: arrays[c.result.id].copy() for c in region.carried})
+                    _run(program, first, arrays, operands)
+            else:
+                assert isinstance(region, Branch)
+                holds = bool(arrays[region.predicate.id])
+                _run(program, first if holds else second, arrays, operands)
+                chosen = {c.final.id: arrays[(c.first if holds else c.second).id].copy() for c in region.chosen}
+                arrays.update(chosen)
+            continue
+        task = program.tasks[item]
         whole = tuple(slice(0, n) for n in task.shape)
         blocks = [
             operands[i.index] if isinstance(i, Operand) else i.view.of(arrays[i.store.id]).copy() for i in task.inputs
@@ -52,7 +82,6 @@ def sequential(program: Program, inputs: dict[int, np.ndarray], operands: list[f
             array[...] = folded(task, value)
         else:
             put(array, task.output.view, value, whole)
-    return arrays
 
 
 def folded(task: IndexTask, value: np.ndarray) -> np.ndarray:
@@ -105,17 +134,38 @@ class Simulation:
         plan, self.operands = self.plan, operands
         for id, version in plan.versions.entry.items():
             self.local[version] = [self._own(id, inputs[id], rank) for rank in range(self.ranks)]
-        for step in plan.steps:
+        self._steps(plan.steps)
+        final = plan.versions.final
+        return {id: self.whole(final[id]) for id in plan.program.live if id in final}
+
+    def _steps(self, steps: tuple[Step, ...]) -> None:
+        for step in steps:
             if isinstance(step, Exchange):
                 for transfer in step.transfers:
                     self._halo(transfer) if transfer.view is None else self._move(transfer)
             elif isinstance(step, Reduction):
                 for item in step.items:
                     self._scan(item) if item.axis is not None else self._combine(item)
-            else:
+            elif isinstance(step, Group):
                 self._group(step)
-        final = plan.versions.final
-        return {id: self.whole(final[id]) for id in plan.program.live if id in final}
+            elif isinstance(step, Repeat):
+                handed = self.plan.versions.handed[step.region]
+                self._hand_on(handed.first, handed.made)
+                self._steps(step.condition)
+                while self.whole(handed.predicate):
+                    self._steps(step.body)
+                    self._hand_on(handed.second, handed.made)
+                    self._steps(step.condition)
+            else:
+                handed = self.plan.versions.handed[step.region]
+                holds = bool(self.whole(handed.predicate))
+                self._steps(step.first if holds else step.second)
+                self._hand_on(handed.first if holds else handed.second, handed.made)
+
+    def _hand_on(self, versions: tuple[int, ...], made: tuple[int, ...]) -> None:
+        """All at once; only own elements, since ghosts are another value's."""
+        arrays = [[self._own(self._store(v).id, a, rank) for rank, a in enumerate(self.local[v])] for v in versions]
+        self.local.update(zip(made, arrays, strict=True))
 
     def whole(self, version: int) -> np.ndarray:
         """All elements of a version, from their owners; copies must agree and every element must have an owner."""
@@ -264,3 +314,30 @@ class Simulation:
                     arrays[rank][block] = _FOLDS[item.operator](part, before)
                     last = _FOLDS[item.operator](last, before)
                 before = last
+
+
+GRIDS: list[tuple[int, tuple[int, ...]]] = [
+    (1, ()),
+    (2, ()),
+    (2, (1, 2)),
+    (3, ()),
+    (4, ()),
+    (4, (1, 4)),
+    (4, (4, 1)),
+    (6, (2, 3)),
+    (7, ()),
+]
+
+
+def check(program: Program, ranks: int, mode: str = "1", grid: tuple[int, ...] = (), max_halo: int = 16) -> None:
+    """Compare a plan on simulated ranks with the program on whole arrays."""
+    verify(program)
+    made = plan(program, ranks, mode=mode, grid=grid, max_halo=max_halo)
+    verify_plan(made)
+    generator = np.random.default_rng(0)
+    inputs = {s.id: generator.integers(1, 9, s.shape).astype(float) for s, _ in program.inputs}
+    right = sequential(program, inputs, [2.5])
+    for id, array in Simulation(made, ranks).run(inputs, [2.5]).items():
+        np.testing.assert_allclose(array, right[id], err_msg=f"%{id}")
+    assert peak_bytes(made) >= 0 and temporary_bytes(made) >= 0 and min(exchange_bytes(made), default=0) >= 0
+    assert explain(made, ranks)

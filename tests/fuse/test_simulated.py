@@ -2,46 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning import program_of
-from simulation import Simulation, sequential
+from simulation import GRIDS, check
 from strategies import rich_programs
-
-from diffuse_trace.fuse import plan
-from diffuse_trace.fuse.explain import explain
-from diffuse_trace.fuse.memory import exchange_bytes, peak_bytes, temporary_bytes
-from diffuse_trace.fuse.verify import verify_plan
-from diffuse_trace.ir import Program
-from diffuse_trace.ir.verify import verify
-
-GRIDS: list[tuple[int, tuple[int, ...]]] = [
-    (1, ()),
-    (2, ()),
-    (2, (1, 2)),
-    (3, ()),
-    (4, ()),
-    (4, (1, 4)),
-    (4, (4, 1)),
-    (6, (2, 3)),
-    (7, ()),
-]
-
-
-def check(program: Program, ranks: int, mode: str = "1", grid: tuple[int, ...] = (), max_halo: int = 16) -> None:
-    """Compare a plan on simulated ranks with the program on whole arrays."""
-    verify(program)
-    made = plan(program, ranks, mode=mode, grid=grid, max_halo=max_halo)
-    verify_plan(made)
-    generator = np.random.default_rng(0)
-    inputs = {s.id: generator.integers(1, 9, s.shape).astype(float) for s, _ in program.inputs}
-    right = sequential(program, inputs, [2.5])
-    for id, array in Simulation(made, ranks).run(inputs, [2.5]).items():
-        np.testing.assert_allclose(array, right[id], err_msg=f"%{id}")
-    assert peak_bytes(made) >= 0 and temporary_bytes(made) >= 0 and min(exchange_bytes(made), default=0) >= 0
-    assert explain(made, ranks)
 
 
 @settings(max_examples=250, deadline=None)

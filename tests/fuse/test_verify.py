@@ -12,7 +12,7 @@ from diffuse_trace.errors import ProgramError
 from diffuse_trace.fuse import Exchange, Group, Plan, Reduction
 from diffuse_trace.fuse.communication import Local
 from diffuse_trace.fuse.verify import CHECKS, verify_plan
-from diffuse_trace.ir import Partition, Split
+from diffuse_trace.ir import REPLICATED, Partition, Split
 
 TEXT = """\
 store %0 float64[64] live input []
@@ -26,6 +26,19 @@ reduce(sum) %3 = sum[64](%2)  # a.py:3
 write %0[1:63] = add[62](%0[0:62], %2[2:64])  # a.py:4
 write %4 = divide[64](%2, %0[::-1], %3[None])  # a.py:5
 """
+
+
+LOOP = """\
+store %0 float64[64] live input []
+store %1 int64[] input []
+store %2 bool[]
+store %3 float64[64] live
+store %4 float64[64]
+write %2 = less[](%1, %1)
+write %4 = add[64](%3, %3)  # a.py:2
+loop [0, 1, 2] while %2 carries (%0 %3 %4)
+"""
+LAST = 4  # the version that a trip leaves
 
 
 def steps(plan: Plan, **changed: Any) -> Plan:
@@ -48,6 +61,15 @@ def aligned(plan: Plan, id: int, partition: Partition) -> Plan:
 def placed(plan: Plan, t: int, **changed: Any) -> Plan:
     """The plan with a task that is placed in another way."""
     return replace(plan, placed=tuple(replace(p, **changed) if n == t else p for n, p in enumerate(plan.placed)))
+
+
+def apart(plan: Plan) -> Plan:
+    """The plan of a loop whose result lies elsewhere, with tasks and reads that know it."""
+    stores = {**plan.alignment.stores, 4: REPLICATED}
+    moved = replace(plan, alignment=replace(plan.alignment, stores=stores))
+    return replace(
+        moved, placed=tuple(replace(t, partition=REPLICATED) if t.write == LAST else t for t in moved.placed)
+    )
 
 
 def _moves_out(exchange: Exchange) -> Exchange | None:
@@ -77,6 +99,9 @@ DAMAGE = {
         lambda p: replace(p, steps=p.steps[::-1]),
         lambda p: steps(p, reductions=lambda r: None),
         lambda p: steps(p, reductions=lambda r: replace(r, items=r.items * 2)),
+    ],
+    "handed_versions_lie_alike": [
+        lambda p: apart(planned(LOOP)),
     ],
     "needs_are_met": [
         lambda p: steps(p, exchanges=_moves_out),

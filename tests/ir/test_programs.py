@@ -123,7 +123,13 @@ def test_a_line_is_no_part_of_a_program() -> None:
 
 REFUSED = {
     "stores_are_declared_once": ["store %0 float64[3] input []\nwrite %0 = fill[3]()"],  # changed below
-    "reads_have_data": ["store %0 float64[3]\nstore %1 float64[3]\nwrite %1 = copy[3](%0)  # a.py:7"],
+    "reads_have_data": [
+        "store %0 float64[3]\nstore %1 float64[3]\nwrite %1 = copy[3](%0)  # a.py:7",
+        "store %0 bool[]\nbranch [0, 0, 0] on %0  # b.py:7",
+        "store %0 bool[]\nstore %1 float64[3]\nwrite %0 = f[]()\nloop [0, 1, 1] while %0 carries (%1 %1 %1)  # b.py:7",
+        "store %0 bool[]\nstore %1 float64[3]\nstore %2 float64[3]\nwrite %0 = f[]()\nwrite %1 = f[3]()\n"
+        "write %2 = copy[3](%1)  # a.py:7\nloop [0, 1, 2] while %0\n",
+    ],
     "operands_exist": ["store %0 float64[3]\nwrite %0 = fill[3]($0)  # a.py:7"],
     "inputs_only_read": ["store %0 float64[3] input []\nwrite %0 = copy[3](read_write %0)  # a.py:7"],
     "updates_read_what_they_keep": [
@@ -141,6 +147,17 @@ REFUSED = {
     "reductions_are_whole": [
         "store %0 float64[3]\nreduce(sum) %0[0:2] = sum[2]()  # a.py:7",
         "store %0 float64[3]\nreduce(most) %0 = sum[3]()  # a.py:7",
+    ],
+    "regions_nest": [
+        "store %0 bool[] input []\nwrite %0 = fill[]()\nloop [0, 1, 3] while %0",
+        "store %0 bool[] input []\nwrite %0 = f[]()\nwrite %0 = f[]()\n"
+        "loop [0, 1, 2] while %0\nloop [1, 2, 2] while %0",
+        "store %0 bool[] input []\nwrite %0 = f[]()\nloop [0, 0, 1] while %0 in 0:1",
+    ],
+    "loops_carry_what_they_change": [
+        "store %0 bool[] input []\nstore %1 float64[3] input []\nwrite %0 = f[]()\nwrite %1 = f[3]()\n"
+        "loop [0, 1, 2] while %0 carries (%0 %0 %0)",
+        "store %0 bool[] input []\nstore %1 float64[3] input []\nwrite %1 = f[3]()\nbranch [0, 1, 1] on %0",
     ],
     "reductions_make_their_stores": [
         "store %0 float64[] input []\nreduce(sum) %0[None] = sum[2]()  # a.py:7",

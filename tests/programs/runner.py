@@ -37,8 +37,10 @@ def compare(got: Any, right: Any, where: str = "result") -> None:
 
 
 def main(folder: str, fuse: str, decorated: str, names: list[str]) -> None:
+    from loops import LOOPS
     from table import PROGRAMS
 
+    programs = PROGRAMS | LOOPS
     import diffuse_trace as diffuse
     import diffuse_trace.numpy as dnp
     from diffuse_trace import config
@@ -46,9 +48,9 @@ def main(folder: str, fuse: str, decorated: str, names: list[str]) -> None:
     wrong = []
     with config.override(fuse=fuse):
         for name in names:
-            right = PROGRAMS[name](numpy, lambda f: f)
+            right = programs[name](numpy, lambda f: f)
             try:
-                compare(PROGRAMS[name](dnp, diffuse.jit if decorated == "jit" else lambda f: f), right)
+                compare(programs[name](dnp, diffuse.jit if decorated == "jit" else lambda f: f), right)
             except Exception:
                 wrong.append(f"{name}: {traceback.format_exc(limit=-4)}")
     Path(folder, f"rank{diffuse.rank()}").write_text("\n".join(wrong))

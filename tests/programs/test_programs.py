@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from launching import launch, missing_mpi
+from programs.loops import LOOPS
 from programs.table import PROGRAMS
 
 RUNNER = Path(__file__).with_name("runner.py")
@@ -31,7 +32,7 @@ def test_programs(ranks: int, fuse: str, decorated: str, tmp_path: Path) -> None
     if ranks > 1 and missing_mpi():
         pytest.skip(missing_mpi())
     # Without fusion every task is an executable, and seven ranks share a few cores: every third program is run so.
-    names = list(PROGRAMS)[:: 3 if fuse != "1" or ranks > 4 else 1]
+    names = [*PROGRAMS, *LOOPS][:: 3 if fuse != "1" or ranks > 4 else 1]
     done = launch(RUNNER, ranks, args=[str(tmp_path), fuse, decorated, *names], timeout=550)
     assert done.returncode == 0, done.stderr
     files = sorted(tmp_path.iterdir())

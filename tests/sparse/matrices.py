@@ -28,44 +28,128 @@ X, Y, XX = rng.random(m), rng.random(n), rng.random((m, 3))
 TOY = (2.0, -1.0, 0.5)
 
 EXPRESSIONS = """
-sp.coo_array((TRIPLES[2], (TRIPLES[0], TRIPLES[1])), shape=(n, m)) ; sp.csr_array(DENSE) ; sp.csc_matrix(DENSE)
-sp.csr_array(UNSORTED, shape=(3, 4)) ; sp.csc_array(UNSORTED, shape=(4, 3)) ; sp.csr_array((5, 4)) ; sp.csr_array((0, 4))
-sp.csr_array((3, 0)) ; sp.csr_array(SQUARE, dtype="f4") ; sp.csr_array(INTEGERS) ; sp.csr_array(COMPLEX)
-sp.dia_array((DENSE[:3], [0, -2, 1]), shape=(m, m)) ; sp.coo_array((TRIPLES[2], (TRIPLES[0], TRIPLES[1])))
-sp.csr_array(SQUARE).T ; sp.csr_array(DENSE).T ; sp.csr_array(COMPLEX).conj() ; sp.csr_array(COMPLEX).real
-sp.csr_array(COMPLEX).imag ; abs(sp.csr_array(-SQUARE)) ; -sp.csr_array(DENSE) ; sp.csr_array(SQUARE).power(2)
-sp.csr_array(DENSE).diagonal() ; sp.csr_array(DENSE).diagonal(3) ; sp.csr_array(DENSE).diagonal(-5)
-sp.csr_array(DENSE).diagonal(-22) ; sp.csr_array(DENSE).diagonal(40) ; sp.csr_array(DENSE.T.copy()).diagonal(-3)
-sp.csr_array(DENSE).sum() ; sp.csr_array(DENSE).sum(axis=0) ; sp.csr_array(DENSE).sum(axis=1) ; sp.csr_array(DENSE).mean()
-sp.csr_array(DENSE).mean(axis=1) ; sp.csr_array(DENSE).max() ; sp.csr_array(-DENSE).min() ; sp.csr_matrix(DENSE).sum(axis=1)
-sp.csr_array(INTEGERS).sum(axis=0) ; sp.csr_array(SQUARE) + sp.csr_array(INTEGERS) ; sp.csr_array(SQUARE) - sp.csr_array(COMPLEX)
-sp.csr_array(SQUARE) * 2.5 ; 3 * sp.csr_array(SQUARE) ; sp.csr_array(SQUARE) / 4 ; sp.csr_matrix(SQUARE) * sp.csr_matrix(SQUARE)
-sp.csr_array(SQUARE) * sp.csr_array(INTEGERS) ; sp.csr_array(SQUARE).multiply(Y) ; sp.csr_array(SQUARE).multiply(Y[:, None])
-sp.csr_array(DENSE).multiply(DENSE) ; sp.csr_array(SQUARE) @ sp.csr_array(DENSE) ; sp.csr_array(DENSE).T @ sp.csr_array(DENSE)
-sp.csr_array(DENSE) @ X ; sp.csr_array(DENSE) @ XX ; Y @ sp.csr_array(DENSE) ; sp.csr_array(INTEGERS) @ numpy.arange(n)
-sp.csr_array(COMPLEX) @ Y ; sp.csr_array(SQUARE.astype("f4")) @ Y.astype("f4") ; sp.csr_array(SQUARE != 0) @ (Y > 0.5)
-sp.csr_array(TALL) @ X[:2] ; TALL @ sp.csr_array(DENSE[:2]) ; sp.csr_matrix(SQUARE) * Y ; sp.csr_array(DENSE).dot(X)
-sp.csr_array(DENSE)[3, 4] ; sp.csr_array(DENSE)[-1, -2] ; sp.csr_array(DENSE)[2:9] ; sp.csr_array(DENSE)[::-2]
-sp.csr_array(DENSE)[1:20:3, 2:8] ; sp.csr_array(DENSE)[[4, 0, 4]] ; sp.csr_array(DENSE)[:, [3, 3, 0]] ; sp.csr_array(DENSE)[5:5]
-sp.diags_array(TOY, offsets=[0, 2, -3], shape=(n, n)) ; sp.diags([Y, Y[:-1]], [0, 1]) ; sp.diags_array([1, 2, 3], offsets=1)
-sp.diags_array([[5.0]], offsets=[-1], shape=(4, 6)) ; sp.eye_array(6) ; sp.eye_array(5, 8, k=2) ; sp.eye(4, k=-1) ; sp.identity(3)
-sp.kron(sp.csr_array(SQUARE), sp.eye_array(3)) ; sp.kron(sp.eye_array(3), sp.csr_array(TALL)) ; sp.tril(sp.csr_array(SQUARE), -1)
-sp.triu(sp.csr_array(DENSE), 1) ; sp.hstack([sp.csr_array(SQUARE), sp.csr_array(TALL)]) ; sp.vstack([sp.csr_array(DENSE), sp.csr_array(DENSE)])
-sp.block_array([[sp.csr_array(SQUARE), None], [None, sp.csr_array(TALL)]]) ; sp.block_diag([sp.csr_array(SQUARE), sp.csr_array(TALL)])
-sp.csr_array(DENSE).nnz ; sp.csr_array(DENSE).shape ; sp.csr_array(DENSE).indptr ; sp.csr_array(DENSE).indices ; sp.csr_array(DENSE).data
-sp.csr_array(DENSE).has_canonical_format ; sp.csr_array(DENSE).count_nonzero() ; sp.csr_matrix(SQUARE).getnnz(axis=0)
-sp.find(sp.csr_array(DENSE))[2].sum() ; sp.csr_array(DENSE).tocsc().format ; sp.csr_array(DENSE).todia().tocoo().tocsr()
-sp.csr_array(DENSE).astype("f4").dtype ; repr(sp.csr_array(DENSE)) ; sp.csr_array(SQUARE).max(axis=1) ; sp.csr_array(SQUARE).min(axis=0)
-changed(sp.csr_array(SQUARE), "setdiag", 7.0) ; changed(sp.csr_array(DENSE), "setdiag", X[:4], -2)
-changed(sp.csr_array(SQUARE * 0), "eliminate_zeros") ; changed(sp.csr_array(UNSORTED, shape=(3, 4)), "sum_duplicates")
-sp.random_array((9, 8), density=0.3, rng=5) ; sp.csr_array(SQUARE) ** 2 ; sp.csr_matrix(SQUARE) ** 2 ; sp.csr_array(SQUARE) - 0
+sp.coo_array((TRIPLES[2], (TRIPLES[0], TRIPLES[1])), shape=(n, m))
+sp.csr_array(DENSE)
+sp.csc_matrix(DENSE)
+sp.csr_array(UNSORTED, shape=(3, 4))
+sp.csc_array(UNSORTED, shape=(4, 3))
+sp.csr_array((5, 4))
+sp.csr_array((0, 4))
+sp.csr_array((3, 0))
+sp.csr_array(SQUARE, dtype="f4")
+sp.csr_array(INTEGERS)
+sp.csr_array(COMPLEX)
+sp.dia_array((DENSE[:3], [0, -2, 1]), shape=(m, m))
+sp.coo_array((TRIPLES[2], (TRIPLES[0], TRIPLES[1])))
+sp.csr_array(SQUARE).T
+sp.csr_array(DENSE).T
+sp.csr_array(COMPLEX).conj()
+sp.csr_array(COMPLEX).real
+sp.csr_array(COMPLEX).imag
+abs(sp.csr_array(-SQUARE))
+-sp.csr_array(DENSE)
+sp.csr_array(SQUARE).power(2)
+sp.csr_array(DENSE).diagonal()
+sp.csr_array(DENSE).diagonal(3)
+sp.csr_array(DENSE).diagonal(-5)
+sp.csr_array(DENSE).diagonal(-22)
+sp.csr_array(DENSE).diagonal(40)
+sp.csr_array(DENSE.T.copy()).diagonal(-3)
+sp.csr_array(DENSE).sum()
+sp.csr_array(DENSE).sum(axis=0)
+sp.csr_array(DENSE).sum(axis=1)
+sp.csr_array(DENSE).mean()
+sp.csr_array(DENSE).mean(axis=1)
+sp.csr_array(DENSE).max()
+sp.csr_array(-DENSE).min()
+sp.csr_matrix(DENSE).sum(axis=1)
+sp.csr_array(INTEGERS).sum(axis=0)
+sp.csr_array(SQUARE) + sp.csr_array(INTEGERS)
+sp.csr_array(SQUARE) - sp.csr_array(COMPLEX)
+sp.csr_array(SQUARE) * 2.5
+3 * sp.csr_array(SQUARE)
+sp.csr_array(SQUARE) / 4
+sp.csr_matrix(SQUARE) * sp.csr_matrix(SQUARE)
+sp.csr_array(SQUARE) * sp.csr_array(INTEGERS)
+sp.csr_array(SQUARE).multiply(Y)
+sp.csr_array(SQUARE).multiply(Y[:, None])
+sp.csr_array(DENSE).multiply(DENSE)
+sp.csr_array(SQUARE) @ sp.csr_array(DENSE)
+sp.csr_array(DENSE).T @ sp.csr_array(DENSE)
+sp.csr_array(DENSE) @ X
+sp.csr_array(DENSE) @ XX
+Y @ sp.csr_array(DENSE)
+sp.csr_array(INTEGERS) @ numpy.arange(n)
+sp.csr_array(COMPLEX) @ Y
+sp.csr_array(SQUARE.astype("f4")) @ Y.astype("f4")
+sp.csr_array(SQUARE != 0) @ (Y > 0.5)
+sp.csr_array(TALL) @ X[:2]
+TALL @ sp.csr_array(DENSE[:2])
+sp.csr_matrix(SQUARE) * Y
+sp.csr_array(DENSE).dot(X)
+sp.csr_array(DENSE)[3, 4]
+sp.csr_array(DENSE)[-1, -2]
+sp.csr_array(DENSE)[2:9]
+sp.csr_array(DENSE)[::-2]
+sp.csr_array(DENSE)[1:20:3, 2:8]
+sp.csr_array(DENSE)[[4, 0, 4]]
+sp.csr_array(DENSE)[:, [3, 3, 0]]
+sp.csr_array(DENSE)[5:5]
+sp.diags_array(TOY, offsets=[0, 2, -3], shape=(n, n))
+sp.diags([Y, Y[:-1]], [0, 1])
+sp.diags_array([1, 2, 3], offsets=1)
+sp.diags_array([[5.0]], offsets=[-1], shape=(4, 6))
+sp.eye_array(6)
+sp.eye_array(5, 8, k=2)
+sp.eye(4, k=-1)
+sp.identity(3)
+sp.kron(sp.csr_array(SQUARE), sp.eye_array(3))
+sp.kron(sp.eye_array(3), sp.csr_array(TALL))
+sp.tril(sp.csr_array(SQUARE), -1)
+sp.triu(sp.csr_array(DENSE), 1)
+sp.hstack([sp.csr_array(SQUARE), sp.csr_array(TALL)])
+sp.vstack([sp.csr_array(DENSE), sp.csr_array(DENSE)])
+sp.block_array([[sp.csr_array(SQUARE), None], [None, sp.csr_array(TALL)]])
+sp.block_diag([sp.csr_array(SQUARE), sp.csr_array(TALL)])
+sp.csr_array(DENSE).nnz
+sp.csr_array(DENSE).shape
+sp.csr_array(DENSE).indptr
+sp.csr_array(DENSE).indices
+sp.csr_array(DENSE).data
+sp.csr_array(DENSE).has_canonical_format
+sp.csr_array(DENSE).count_nonzero()
+sp.csr_matrix(SQUARE).getnnz(axis=0)
+sp.find(sp.csr_array(DENSE))[2].sum()
+sp.csr_array(DENSE).tocsc().format
+sp.csr_array(DENSE).todia().tocoo().tocsr()
+sp.csr_array(DENSE).astype("f4").dtype
+repr(sp.csr_array(DENSE))
+sp.csr_array(SQUARE).max(axis=1)
+sp.csr_array(SQUARE).min(axis=0)
+changed(sp.csr_array(SQUARE), "setdiag", 7.0)
+changed(sp.csr_array(DENSE), "setdiag", X[:4], -2)
+changed(sp.csr_array(SQUARE * 0), "eliminate_zeros")
+changed(sp.csr_array(UNSORTED, shape=(3, 4)), "sum_duplicates")
+sp.random_array((9, 8), density=0.3, rng=5)
+sp.csr_array(SQUARE) ** 2
+sp.csr_matrix(SQUARE) ** 2
+sp.csr_array(SQUARE) - 0
 """
 
 ERRORS = """
-sp.csr_array(DENSE) @ Y ; sp.csr_array(DENSE) @ sp.csr_array(DENSE) ; sp.csr_array(SQUARE) + sp.csr_array(DENSE)
-sp.csr_array(DENSE)[99, 0] ; sp.csr_array(DENSE)[[99]] ; sp.coo_array((TRIPLES[2], (TRIPLES[0], TRIPLES[1])), shape=(3, 3))
-sp.csr_array(DENSE) @ 3 ; len(sp.csr_array(DENSE)) ; bool(sp.csr_array(DENSE)) ; sp.csr_array(DENSE).power([1, 2])
-sp.coo_array((TRIPLES[2], (TRIPLES[0][1:], TRIPLES[1]))) ; sp.csr_array((3, -1)) ; sp.csr_array(SQUARE) + 1
+sp.csr_array(DENSE) @ Y
+sp.csr_array(DENSE) @ sp.csr_array(DENSE)
+sp.csr_array(SQUARE) + sp.csr_array(DENSE)
+sp.csr_array(DENSE)[99, 0]
+sp.csr_array(DENSE)[[99]]
+sp.coo_array((TRIPLES[2], (TRIPLES[0], TRIPLES[1])), shape=(3, 3))
+sp.csr_array(DENSE) @ 3
+len(sp.csr_array(DENSE))
+bool(sp.csr_array(DENSE))
+sp.csr_array(DENSE).power([1, 2])
+sp.coo_array((TRIPLES[2], (TRIPLES[0][1:], TRIPLES[1])))
+sp.csr_array((3, -1))
+sp.csr_array(SQUARE) + 1
 """
 
 
@@ -88,7 +172,7 @@ def evaluate(text: str, sp: Any) -> Any:
 
 def expressions(text: str) -> list[str]:
     """The expressions of a text."""
-    return [part.strip() for line in text.strip().splitlines() for part in line.split(" ; ")]
+    return text.strip().splitlines()
 
 
 def main() -> int:
