@@ -159,10 +159,11 @@ class Operators(Array):
     __invert__ = _unary("invert")
 
     def __matmul__(self, other: Any) -> Any:
-        return library("matmul")(self, other)
+        # Others that know arrays (sparse matrices, operators) have their turn, as with NumPy.
+        return library("matmul")(self, other) if _is_operand(other) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Any:
-        return library("matmul")(other, self)
+        return library("matmul")(other, self) if _is_operand(other) else NotImplemented
 
     def __imatmul__(self, other: Any) -> Any:
         return library("matmul")(self, other, out=self)
