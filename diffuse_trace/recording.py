@@ -84,6 +84,7 @@ class Window:
         self.atomic = 0
         self.constants: list[LogicalStore] = []
         self.regions: list[Region] = []
+        self.dependencies: dict[int, tuple[Any, int]] = {}  # objects with a version that it depends on
         self.open: list[list[int]] = []  # the regions that are being recorded: number, part
 
     def add(self, task: IndexTask, site: int, stores: Sequence[LogicalStore]) -> None:
@@ -252,6 +253,16 @@ def one_operation() -> Iterator[None]:
         yield
     finally:
         window.atomic -= 1
+
+
+def depend(thing: Any) -> None:
+    """Note that what is being traced depends on the contents of an object that is no array.
+
+    ``thing.__diffuse_version__`` is a number that each change of the contents raises.
+    """
+    window = _windows[-1]
+    if window.tracing:
+        window.dependencies.setdefault(id(thing), (thing, thing.__diffuse_version__))
 
 
 def new(shape: tuple[int, ...], dtype: Any) -> LogicalStore:

@@ -114,6 +114,7 @@ class Jitted:
             self.name, treedef, [describe(n, leaves) for n in range(len(leaves))], Guards(self.function), arguments
         )
         window, out = self._trace(leaves, treedef)
+        trace.guards.depend(window.dependencies.values())
         outputs, trace.result_tree = tree.tree_flatten(out)
         del out
         for leaf in outputs:
@@ -139,7 +140,7 @@ class Jitted:
             if r.array is not None:
                 # The template must not keep the store of this call alive.
                 r.array = type(r.array)(recording.new((), bool), r.array.view, r.array.weak)
-        self.traces.insert(0, trace)
+        self.traces = [trace, *(t for t in self.traces if not t.guards.outdated())]
         del self.traces[config.get("max_traces") :]
         return result
 

@@ -75,8 +75,12 @@ class ConstantLeaf:
     value: Any
 
     def matches(self, leaf: Any, leaves: Sequence[Any]) -> bool:
-        """Whether another argument is the same."""
-        return leaf is self.value or (type(leaf) is type(self.value) and bool(leaf == self.value))
+        """Whether another argument is the same; of an object whose contents may change, the same object."""
+        if leaf is self.value:
+            return True
+        if type(leaf) is not type(self.value) or hasattr(leaf, "__diffuse_version__"):
+            return False
+        return bool(leaf == self.value)
 
 
 def describe(index: int, leaves: Sequence[Any]) -> ArrayLeaf | ScalarLeaf | ConstantLeaf:

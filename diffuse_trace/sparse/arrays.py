@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import recording
-from ..errors import NotSupportedError
+from ..errors import NotSupportedError, TracingError
 from ..numpy import core
 from ..numpy.array import ndarray
 from ..recording import Array
@@ -46,7 +46,7 @@ class SparseArray:
         self._set(local, Structure())
 
     def _set(self, local: Any, structure: Structure) -> None:
-        self._local, self._structure, self._version = sp.csr_array(local), structure, 0
+        self._rows, self._structure, self._version = sp.csr_array(local), structure, 0
         self._count: int | None = None
 
     @classmethod
@@ -68,6 +68,12 @@ class SparseArray:
     @property
     def __diffuse_version__(self) -> int:
         return self._version
+
+    @property
+    def _local(self) -> Any:
+        """The own rows; a function that is being traced depends on them from now on."""
+        recording.depend(self)
+        return self._rows
 
     # --- what it is --------------------------------------------------------------------------
 
@@ -108,8 +114,9 @@ class SparseArray:
         self._changed(whole[start : start + self._local.nnz])
 
     def _changed(self, data: np.ndarray) -> None:
-        local = self._local
-        self._local = sp.csr_array((np.array(data), local.indices, local.indptr), shape=local.shape)
+        _refuse_tracing()
+        local = self._rows
+        self._rows = sp.csr_array((np.array(data), local.indices, local.indptr), shape=local.shape)
         self._version += 1
 
     @property
@@ -231,12 +238,9 @@ class SparseArray:
     # --- structure ---------------------------------------------------------------------------
 
     def _restructure(self, local: Any) -> None:
-        self._local, self._structure, self._version, self._count = (
-            sp.csr_array(local),
-            Structure(),
-            self._version + 1,
-            None,
-        )
+        _refuse_tracing()
+        self._rows, self._structure, self._count = sp.csr_array(local), Structure(), None
+        self._version += 1
 
     def eliminate_zeros(self) -> None:
         """Remove stored zeros, in place."""
@@ -509,6 +513,13 @@ class SparseArray:
         low, high = distributed.own(self.shape[0])
         mine = np.array([self._local[i - low, j]] if low <= i < high else [], self.dtype)
         return np.concatenate(distributed.everyone(mine))[0]
+
+
+def _refuse_tracing() -> None:
+    if recording.tracing():
+        raise TracingError(
+            f"{_line()}: a sparse matrix is changed while {recording.tracing()} is being traced; change it outside"
+        )
 
 
 def _line() -> str:

@@ -101,6 +101,7 @@ def _work(dtype: np.dtype) -> np.dtype:
 
 def laid_out(matrix: SparseArray, dtype: np.dtype) -> LogicalStore:
     """The matrix as a sparse store with values of ``dtype``.  A collective where its structure is new."""
+    recording.depend(matrix)
     kept = matrix.__dict__.setdefault("_stores", {})
     known = kept.get(dtype)
     if known is not None and known[0] == matrix._version:

@@ -189,7 +189,8 @@ def minres(
         lanczos = (nothing, r, y, one, beta)
         directions = (nothing.copy(), nothing.copy())
         rotation = (zero, -one, zero, beta, zero)
-        state: State = (*begin(), p.x, one * np.inf, *lanczos, *directions, *rotation, zero)
+        huge = one * np.finfo(one.dtype).max
+        state: State = (*begin(), p.x, huge, *lanczos, *directions, *rotation, zero)
 
         def step(state: State) -> State:
             k, _, x, _, r1, r2, y, old, beta, w, w2, dbar, cs, sn, phibar, epsilon, size = state

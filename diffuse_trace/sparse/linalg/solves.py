@@ -192,7 +192,7 @@ def solve(
     if recording.tracing():
         state = while_loop(going(problem.maxiter), step, state)
         k, status, x, residual = state[:4]
-        return x, where(residual <= problem.tolerance, 0, where(status == RUNNING, k, -10))
+        return x, where((residual <= problem.tolerance) & (residual < np.inf), 0, where(status == RUNNING, k, -10))
     if callback is None and not progress:
         state = while_loop(going(problem.maxiter), step, state)
     else:
@@ -250,10 +250,10 @@ def _outside() -> int:
 def finish(name: str, iterations: int, status: int, residual: float, tolerance: float) -> int:
     """Note how a solve ended, and warn where it did not converge; SciPy's ``info``."""
     global _last
-    if residual <= tolerance:
-        reason = Reason.CONVERGED
-    elif not np.isfinite(residual) or not np.isfinite(tolerance):
+    if not np.isfinite(residual) or np.isnan(tolerance):
         reason = Reason.NAN
+    elif residual <= tolerance:
+        reason = Reason.CONVERGED
     elif status == INDEFINITE:
         reason = Reason.INDEFINITE
     else:
