@@ -97,6 +97,8 @@ def compile(program: Program, inputs: Mapping[int, Data], name: str = "") -> tup
         reason = _memo.why(origin) if watchers else "new"
         compiled = _compile(origin.program, margins)
         _memo.put((key, *rest), origin, compiled)
+        # Its inputs have the margins that it needs from now on.
+        _memo.put((key, tuple(sorted(margins.items())), *rest[1:]), origin, compiled)
     for watcher in watchers:
         watcher.looked_up(compiled.replay, name or first, reason)
     return compiled, number

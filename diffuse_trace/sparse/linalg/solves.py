@@ -99,6 +99,9 @@ class Problem:
     @staticmethod
     def of(a: Any, b: Any, x0: Any, rtol: float, atol: float, maxiter: int | None, m: Any) -> Problem:
         """Check the arguments and bring them into one form."""
+        if not recording.tracing():
+            # What was recorded before is no part of the solve, which so is the same program wherever it is called.
+            recording.flush()
         b = core.as_array(b)
         if b.ndim == 2 and b.shape[1] == 1:
             b = b[:, 0]
