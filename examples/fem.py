@@ -80,7 +80,7 @@ def main() -> None:
     else:
         x, info = p.linalg.cg(a, b, rtol=options.rtol, M=m)
         iterations = p.linalg.last_result().iterations
-    Elapsed(iterations, time.perf_counter() - start).show(p, a.shape[0], "unknowns")
+    Elapsed(iterations, time.perf_counter() - start).show(p, a.shape[0], "unknowns", "iteration")
     if info:
         sys.exit("no convergence")
 

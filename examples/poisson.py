@@ -69,7 +69,7 @@ def main() -> None:
     else:
         x, info = p.linalg.cg(a, b, rtol=options.rtol, maxiter=options.maxiter, M=m)
         iterations = p.linalg.last_result().iterations
-    Elapsed(iterations, time.perf_counter() - start).show(p, a.shape[0], "unknowns")
+    Elapsed(iterations, time.perf_counter() - start).show(p, a.shape[0], "unknowns", "iteration")
     if info:
         print(f"not converged after {iterations} iterations")
     error = float(abs(x - exact).max())

@@ -92,13 +92,14 @@ class Elapsed:
     steps: int
     seconds: float
 
-    def show(self, p: Package, points: int, what: str = "cells") -> None:
-        """Print the throughput."""
+    def show(self, p: Package, points: int, what: str = "cells", steps: str = "step") -> None:
+        """Print the throughput: ``points`` of ``what`` are worked on in each of the ``steps``."""
         where = f"{p.ranks} rank{'s'[: p.ranks != 1]}" if p.name == "diffuse" else "NumPy"
         rate = points * self.steps / max(self.seconds, 1e-9)
         each = self.seconds / max(self.steps, 1)
         print(
-            f"{self.steps} steps on {where} in {self.seconds:.2f} s, {each * 1e3:.3f} ms a step, {rate / 1e6:.1f} million {what} a second"
+            f"{self.steps} {steps}{'s'[: self.steps != 1]} on {where} in {self.seconds:.2f} s, {each * 1e3:.3f} ms "
+            f"each, {rate / 1e6:.1f} million {what} a second"
         )
 
 
