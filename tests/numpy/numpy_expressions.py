@@ -81,7 +81,7 @@ def compare(got: Any, right: Any, tolerance: float, where: str) -> str:
         return f"{where}: shape {have.shape}, not {want.shape}"
     if isinstance(right, numpy.ndarray | numpy.generic) and have.dtype != want.dtype:
         return f"{where}: dtype {have.dtype}, not {want.dtype}"
-    scale = {4: 1e7, 2: 1e11}.get(numpy.zeros(0, want.dtype).real.dtype.itemsize, 1) if want.dtype.kind in "fc" else 0
+    scale = {4: 5e7, 2: 1e11}.get(numpy.zeros(0, want.dtype).real.dtype.itemsize, 1) if want.dtype.kind in "fc" else 0
     try:
         numpy.testing.assert_allclose(have, want, rtol=tolerance * scale, atol=tolerance * scale)
     except AssertionError as error:
