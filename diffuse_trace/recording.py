@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy as np
 
 from . import config
 from .errors import TracingError
-from .ir import Access, IndexTask, Operand, Privilege, Program, Region, View
+from .ir import Access, IndexTask, Operand, Privilege, Program, Region, Store, View
 from .ir.task import scalar_dtype
 from .runtime import execute
 from .runtime.stores import Data, LogicalStore
@@ -131,6 +131,10 @@ class Window:
         self.operands.append(value)
         self.sources.append(source)
         return Operand(len(self.operands) - 1)
+
+    def meanings(self) -> list[Hashable]:
+        """What each operand is: an argument, or a value.  Values are equal where code cannot tell them apart."""
+        return [s if s >= 0 else (type(v), repr(v)) for v, s in zip(self.operands, self.sources, strict=True)]
 
     def program(self, count: int) -> Program:
         """The first ``count`` tasks as a program; live is what arrays or later tasks refer to."""
@@ -268,6 +272,11 @@ def depend(thing: Any) -> None:
 def new(shape: tuple[int, ...], dtype: Any) -> LogicalStore:
     """A store without data; the first task that writes it decides where it lies."""
     return LogicalStore(tuple(map(int, shape)), np.dtype(dtype))
+
+
+def new_store(shape: tuple[int, ...], dtype: Any) -> Store:
+    """A store that no array will refer to."""
+    return new(shape, dtype).ir
 
 
 def flush() -> None:

@@ -12,7 +12,8 @@ import numpy as np
 
 from . import config, recording
 from .guards import Guards
-from .ir import Program
+from .ir import Operand, Program
+from .ir.rolling import Rolled, roll
 from .recording import Array, Window
 from .runtime.stores import Data
 from .traces import LONGEST, Result, Static, Trace, describe, is_operand, loops
@@ -128,10 +129,11 @@ class Jitted:
             else:
                 trace.results.append(Result(constant=leaf))
         stores = {leaf.store.ir.id: leaf.store for leaf in (*leaves, *outputs) if isinstance(leaf, Array)}
-        whole = len(window.tasks) <= LONGEST or bool(window.regions)
+        rolled = roll(window.program(len(window.tasks)), window.meanings(), recording.new_store)
+        whole = len(window.tasks) <= LONGEST or bool(window.regions) or rolled is not None
         parts = [len(window.tasks)] if whole else loops(window.sites)
         for part in parts:
-            window.run(part, functools.partial(_compile_and_run, trace, window))
+            window.run(part, functools.partial(_compile_and_run, trace, window, rolled))
         for r in trace.results:
             if r.array is not None and r.store not in arguments and r.store not in trace.captured:
                 trace.returned[r.store] = (r.array.store.shape, r.array.store.dtype)
@@ -163,14 +165,25 @@ class Jitted:
                 recording.ready(leaf.store, "an argument")
         window, out = self._trace(leaves, treedef)
         program = window.program(len(window.tasks))
+        rolled = roll(program, window.meanings(), recording.new_store)
         del out
-        return program
+        return program if rolled is None else rolled.program
 
 
 def _compile_and_run(
-    trace: Trace, window: Window, program: Program, inputs: Mapping[int, Data], operands: list[Any]
+    trace: Trace,
+    window: Window,
+    rolled: Rolled | None,
+    program: Program,
+    inputs: Mapping[int, Data],
+    operands: list[Any],
 ) -> dict[int, Data]:
-    compiled = trace.compile(window, program, inputs)
+    given = list(zip(window.sources, window.operands, strict=True))
+    if rolled is not None:
+        program = rolled.program
+        given = [(-1, o) if isinstance(o, int) else given[o.index] for o in rolled.operands]
+        operands = [operands[o.index] if isinstance(o, Operand) else o for o in rolled.operands]
+    compiled = trace.compile(window, program, inputs, given[: len(program.operands)])
     chunk = trace.chunks[-1]
     results = compiled.run({id: inputs[store] for id, store in chunk.inputs}, operands)
     return {chunk.results[id]: data for id, data in results.items()}

@@ -12,6 +12,7 @@ import numpy as np
 from . import config
 from .guards import Guards
 from .ir import Partition, Program, View
+from .ir.rolling import repeats
 from .recording import Array, Window
 from .runtime import execute
 from .runtime.execute import Compiled
@@ -153,8 +154,10 @@ class Trace:
             return False
         return all(s.data is not None and s.data.partition == p for s, p in self.captured.values())
 
-    def compile(self, window: Window, program: Program, inputs: Mapping[int, Data]) -> Compiled:
-        """Compile a program of the window and append it."""
+    def compile(
+        self, window: Window, program: Program, inputs: Mapping[int, Data], operands: list[tuple[int, Any]]
+    ) -> Compiled:
+        """Compile a program of the window and append it; ``operands`` as those of a `Chunk`."""
         compiled, number = execute.compile(program, inputs, window.tracing)
         back = {new: old for old, new in number.items()}
         made = {id for chunk in self.chunks for id in chunk.results.values()}
@@ -168,7 +171,7 @@ class Trace:
                 compiled,
                 [(s.id, back[s.id]) for s, _ in compiled.program.inputs],
                 {id: back[id] for id, _ in compiled.replay.executable.final},
-                list(zip(window.sources, window.operands, strict=True))[: len(program.operands)],
+                operands,
             )
         )
         return compiled
@@ -216,31 +219,14 @@ def loops(sites: Sequence[int]) -> list[int]:
     parts: list[int] = []
     n = 0
     while n < len(sites):
-        period, trips = _repetition(sites, n)
+        period, trips = repeats(sites, n, LONGEST)
         if trips > 1:
             parts += [period] * trips
             n += period * trips
             continue
         start = n
-        while n < len(sites) and n - start < LONGEST and (n == start or _repetition(sites, n)[1] < 2):
+        while n < len(sites) and n - start < LONGEST and (n == start or repeats(sites, n, LONGEST)[1] < 2):
             n += 1
         parts.append(n - start)
     return parts
 
-
-def _repetition(sites: Sequence[int], start: int) -> tuple[int, int]:
-    """The shortest period with which the sites from ``start`` repeat, and how often."""
-    first = sites[start]
-    for period in range(1, min(LONGEST, (len(sites) - start) // 2) + 1):
-        if (
-            sites[start + period] != first
-            or sites[start : start + period] != sites[start + period : start + 2 * period]
-        ):
-            continue
-        trips = 2
-        end = start + 2 * period
-        while sites[end : end + period] == sites[start : start + period]:
-            trips += 1
-            end += period
-        return period, trips
-    return 1, 1
