@@ -228,6 +228,7 @@ def record(
     """
     if reduction is None and 0 in shape:
         return  # no points
+    settle()
     window = _windows[-1]
     line, site = user_site()
     if not window.tracing:
@@ -274,6 +275,18 @@ def new(shape: tuple[int, ...], dtype: Any) -> LogicalStore:
     return LogicalStore(tuple(map(int, shape)), np.dtype(dtype))
 
 
+#: Runs the calls of a jitted function that have been put off (`batching.py`).
+pending: Callable[[], None] | None = None
+
+
+def settle() -> None:
+    """Run what has been put off: done before anything else is recorded or looked at."""
+    global pending
+    if pending is not None:
+        run, pending = pending, None
+        run()
+
+
 def new_store(shape: tuple[int, ...], dtype: Any) -> Store:
     """A store that no array will refer to."""
     return new(shape, dtype).ir
@@ -282,12 +295,14 @@ def new_store(shape: tuple[int, ...], dtype: Any) -> Store:
 def flush() -> None:
     """Run everything that has been recorded.  Raises `TracingError` while a function is traced."""
     _refuse_tracing("run what has been recorded")
+    settle()
     _windows[-1].run()
 
 
 def ready(store: LogicalStore, why: str) -> Data:
     """The data of a store, once everything before has been run.  ``why`` names the operation that needs the value."""
     _refuse_tracing(why)
+    settle()
     _windows[-1].run()
     if store.error:
         raise RuntimeError(f"{user_line()}: the array has no value, since its computation failed: {store.error}")

@@ -19,6 +19,7 @@ class Frame:
     """The tasks of a region while they are recorded into the current window."""
 
     def __init__(self, name: str) -> None:
+        recording.settle()
         self.window: Window = recording.current()
         self.line, self.site = recording.user_site()
         self.name = f"{name} at {self.line}"

@@ -11,10 +11,12 @@ import jax.tree_util as tree
 import numpy as np
 
 from . import config, recording
+from .batching import Batch, patience
 from .guards import Guards
 from .ir import Operand, Program
 from .ir.rolling import Rolled, roll
 from .recording import Array, Window
+from .runtime import execute
 from .runtime.stores import Data
 from .traces import LONGEST, Result, Static, Trace, describe, is_operand, loops
 
@@ -73,6 +75,11 @@ class Jitted:
         if window.tracing:
             return self.function(*args, **kwargs)
         leaves, treedef = self._flatten(args, kwargs)
+        if recording.pending is not None:
+            batch = getattr(recording.pending, "__self__", None)
+            if isinstance(batch, Batch) and batch.continues(self, treedef, leaves):
+                return batch.add(leaves)
+            recording.settle()
         if window.tasks:
             window.run()
         if on_call is not None:
@@ -81,8 +88,17 @@ class Jitted:
             if trace.matches(treedef, leaves):
                 if n:
                     self.traces.insert(0, self.traces.pop(n))
+                trace.calls += 1
+                if trace.calls > trace.patience and self._may_wait(trace):
+                    return Batch(self, trace, treedef, leaves).add(leaves)
                 return trace.replay(leaves)
         return self._record(leaves, treedef)
+
+    def _may_wait(self, trace: Trace) -> bool:
+        """Whether a call may be put off, to be run together with those that follow."""
+        if trace.patience < 0:
+            trace.patience = patience(trace)
+        return trace.calls > trace.patience and config.get("batch") > 1 and not execute.watchers and on_call is None
 
     def _flatten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any]:
         if self.static:

@@ -136,6 +136,13 @@ class Trace:
     results: list[Result] = field(default_factory=list)
     result_tree: Any = None
     settings: tuple[Any, ...] = field(default_factory=config.code_key)
+    calls: int = 0
+    patience: float = -1.0  # calls before further ones are put off (`batching.py`); negative: not known yet
+    repeats: dict[Any, Any] = field(default_factory=dict)  # loops of calls, by what is handed from one to the next
+
+    def disappointed(self) -> None:
+        """A call was put off and no other followed: wait longer before the next try."""
+        self.patience = 4 * max(self.patience, self.calls)
 
     def matches(self, treedef: Any, leaves: Sequence[Any]) -> bool:
         """Whether a call has this signature."""

@@ -71,13 +71,13 @@ def roll(program: Program, values: Sequence[Hashable], new: New) -> Rolled | Non
     while n < len(codes):
         found = rolling.trips_at(codes, n)
         if found is None:
-            rolling.keep(n)
+            rolling.keep(n, {})
             n += 1
         else:
             period, trips = found
             rolling.loop(n, period, trips)
             n += period * trips
-    return rolling.finish() if rolling.regions else None
+    return rolling.finish(program.live) if rolling.regions else None
 
 
 def _kind(task: IndexTask, values: Sequence[Hashable]) -> Hashable:
@@ -100,8 +100,8 @@ class _Roles:
     shared: tuple[Store, ...]
 
 
-class _Rolling:
-    """A program on its way to one with loops."""
+class _Building:
+    """A program that is made from another, task by task."""
 
     def __init__(self, program: Program, new: New) -> None:
         self.old, self.new = program, new
@@ -109,6 +109,40 @@ class _Rolling:
         self.regions: list[Region] = []
         self.operands: list[Operand | int] = []
         self.numbers: dict[int, int] = {}
+
+    def operand(self, operand: Operand) -> Operand:
+        """An operand of the new program that is one of the old."""
+        if operand.index not in self.numbers:
+            self.numbers[operand.index] = len(self.operands)
+            self.operands.append(operand)
+        return Operand(self.numbers[operand.index])
+
+    def keep(self, n: int, stores: dict[int, Store]) -> None:
+        """Take over a task, with some stores in place of others."""
+        t = self.old.tasks[n]
+
+        def access(a: Access) -> Access:
+            if a.store.id not in stores:
+                return a
+            return Access(stores[a.store.id], a.view, a.privilege, a.reduction)
+
+        inputs = tuple(self.operand(i) if isinstance(i, Operand) else access(i) for i in t.inputs)
+        self.tasks.append(IndexTask(t.op, t.shape, inputs, access(t.output), t.params, t.line))
+
+    def finish(self, live: frozenset[int]) -> Rolled:
+        """The program."""
+        dtypes = tuple(np.dtype(np.int64) if isinstance(o, int) else self.old.operands[o.index] for o in self.operands)
+        made = Program(tuple(self.tasks), (), live, dtypes, tuple(self.regions))
+        known = made.stores()
+        inputs = tuple((s, p) for s, p in self.old.inputs if s.id in known)
+        return Rolled(replace(made, inputs=inputs), tuple(self.operands))
+
+
+class _Rolling(_Building):
+    """A program on its way to one with loops."""
+
+    def __init__(self, program: Program, new: New) -> None:
+        super().__init__(program, new)
         self.first: dict[int, int] = {s.id: -1 for s, _ in program.inputs}
         self.last: dict[int, int] = {}
         for n, task in enumerate(program.tasks):
@@ -213,26 +247,6 @@ class _Rolling:
                 return False
         return True
 
-    def operand(self, operand: Operand) -> Operand:
-        """An operand of the new program that is one of the old."""
-        if operand.index not in self.numbers:
-            self.numbers[operand.index] = len(self.operands)
-            self.operands.append(operand)
-        return Operand(self.numbers[operand.index])
-
-    def keep(self, n: int, stores: dict[int, Store] | None = None) -> None:
-        """Take over a task, with some stores in place of others."""
-        t = self.old.tasks[n]
-        stores = stores or {}
-
-        def access(a: Access) -> Access:
-            if a.store.id not in stores:
-                return a
-            return Access(stores[a.store.id], a.view, a.privilege, a.reduction)
-
-        inputs = tuple(self.operand(i) if isinstance(i, Operand) else access(i) for i in t.inputs)
-        self.tasks.append(IndexTask(t.op, t.shape, inputs, access(t.output), t.params, t.line))
-
     def loop(self, start: int, period: int, trips: int) -> None:
         """Take over trips as a loop: the second stands for all."""
         roles = self.roles(start, period, trips)
@@ -247,26 +261,17 @@ class _Rolling:
             named[found.id] = inside
             carried.append(Carried(initial, inside, result))
         carried += [Carried(s, s, s) for s in roles.shared]
-        count = Counting(self, trips, self.old.tasks[start].line)
+        count = _Counting(self, trips, self.old.tasks[start].line)
         count.begin()
         for n in range(start + period, start + 2 * period):
             self.keep(n, named)
         count.end(carried)
 
-    def finish(self) -> Rolled:
-        """The program."""
-        dtypes = tuple(np.dtype(np.int64) if isinstance(o, int) else self.old.operands[o.index] for o in self.operands)
-        tasks, regions = tuple(self.tasks), tuple(self.regions)
-        rolled = replace(self.old, tasks=tasks, operands=dtypes, regions=regions)
-        known = rolled.stores()
-        inputs = tuple((s, p) for s, p in self.old.inputs if s.id in known)
-        return Rolled(replace(rolled, inputs=inputs), tuple(self.operands))
 
-
-class Counting:
+class _Counting:
     """A loop that counts its trips, while its tasks are appended: `begin`, the tasks of a trip, `end`."""
 
-    def __init__(self, to: _Rolling, trips: int, line: str) -> None:
+    def __init__(self, to: _Building, trips: int, line: str) -> None:
         self.to, self.line, self.trips = to, line, trips
         integer = np.dtype(np.int64)
         self.zero, self.bound, self.count, self.next = (to.new((), integer) for _ in range(4))
@@ -293,15 +298,55 @@ class Counting:
         """The tasks after them."""
         self._task("add", (self.count, self._number(1)), self.next)
         counter = Carried(self.zero, self.count, self.next)
-        self.to.regions.append(
-            Loop(
-                self.start,
-                self.middle,
-                len(self.to.tasks),
-                self.predicate,
-                line=self.line,
-                carried=(counter, *carried),
-                counter=self.count,
-                bound=self.bound,
-            )
-        )
+        place = (self.start, self.middle, len(self.to.tasks), self.predicate, -1, 0, self.line)
+        self.to.regions.append(Loop(*place, (counter, *carried), self.count, self.bound))
+
+
+def repeated(program: Program, handed: Sequence[tuple[int, int]], trips: int, new: New) -> tuple[Rolled, list[int]] | None:
+    """A loop of whole runs of a program; None where it cannot be one.
+
+    Args:
+        program: what one run does.
+        handed: pairs of an input and a result: the next run finds the one as this run leaves the other.
+        trips: how many runs.
+        new: makes a store of a shape and dtype.
+
+    Returns:
+        The loop, and for each pair the store that holds its value afterwards.  The inputs of the pairs do not live on.
+    """
+    stores = program.stores()
+    builder = _Building(program, new)
+    own = {s.id for s, _ in program.inputs}
+    written = {t.output.store.id: t for t in program.tasks}
+    changed = {i for i in own & program.live if i in written or any(i == s.id for r in program.regions for s in r.stores())}
+    carried: list[Carried] = []
+    named: dict[int, Store] = {}
+    after: list[int] = []
+    for given, result in handed:
+        task = written.get(result)
+        from_loop = any(result == c.inside.id for r in program.regions if isinstance(r, Loop) for c in r.carried)
+        if result in own or given in changed or given not in own or not (task or from_loop):
+            return None
+        if task is not None and ((stores[result].shape and task.reduces) or task.param("replicate")):
+            return None
+        if (stores[given].shape, stores[given].dtype) != (stores[result].shape, stores[result].dtype):
+            return None
+        named[given] = inside = new(stores[given].shape, stores[given].dtype)
+        carried.append(Carried(stores[given], inside, stores[result]))
+        after.append(inside.id)
+    if len({result for _, result in handed}) < len(handed):
+        return None
+    carried += [Carried(stores[i], stores[i], stores[i]) for i in sorted(changed)]
+    count = _Counting(builder, trips, program.tasks[0].line)
+    count.begin()
+    offset = len(builder.tasks)
+    for n in range(len(program.tasks)):
+        builder.keep(n, named)
+    count.end(carried)
+    for region in program.regions:
+        region = region.renamed({s.id: named.get(s.id, s) for s in region.stores()})
+        parent, arm = (region.parent + 1, region.arm) if region.parent >= 0 else (0, 1)
+        start, middle, stop = (n + offset for n in (region.start, region.middle, region.stop))
+        builder.regions.append(replace(region, start=start, middle=middle, stop=stop, parent=parent, arm=arm))
+    live = (program.live & own) - {given for given, _ in handed} | frozenset(after)
+    return builder.finish(live), after
