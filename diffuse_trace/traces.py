@@ -236,4 +236,3 @@ def loops(sites: Sequence[int]) -> list[int]:
             n += 1
         parts.append(n - start)
     return parts
-

@@ -1,7 +1,7 @@
 """Stabilised biconjugate gradients (van der Vorst, 1992), written as `cg.py` is.
 
-    diffuse run -n 2 examples/bicgstab.py --size 1000 --steps 200
-    diffuse run -n 2 examples/bicgstab.py --size 64 --steps 1000 --check
+diffuse run -n 2 examples/bicgstab.py --size 1000 --steps 200
+diffuse run -n 2 examples/bicgstab.py --size 64 --steps 1000 --check
 """
 
 from __future__ import annotations

@@ -75,7 +75,9 @@ def main(method: str = "cg", doc: str = __doc__, begin=start, iteration=iterate)
 
         def draw(figure, ax):
             ax.semilogy(numpy.arange(len(history)) * options.every, history, ".-")
-            ax.set(xlabel="iteration", ylabel="norm of the residual", title=f"{method}, {options.size} x {options.size}")
+            ax.set(
+                xlabel="iteration", ylabel="norm of the residual", title=f"{method}, {options.size} x {options.size}"
+            )
 
         picture(p, options.plot, draw)
 

@@ -81,7 +81,9 @@ def main() -> None:
     limit = min(limit, 1 / (4 * VISCOSITY / h**2 + 2 * fastest / h))
     dt = options.dt if options.dt is not None else 0.5 * limit
     if not 0 < dt <= limit:
-        parser.error(f"--dt {dt:g} is not stable: 4 nu dt / h^2 + 2 u dt / h must be at most 1, so dt at most {limit:.3g}")
+        parser.error(
+            f"--dt {dt:g} is not stable: 4 nu dt / h^2 + 2 u dt / h must be at most 1, so dt at most {limit:.3g}"
+        )
     p = package(options.package)
 
     def compiled(u, v, pressure, dt, h):

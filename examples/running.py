@@ -148,7 +148,9 @@ def difference(x: Any, right: Any) -> float:
     return float(numpy.abs(x - right).max(initial=0.0)) / scale
 
 
-def picture(p: Package, path: str, draw: Callable[..., None], columns: int = 1, size: tuple[float, float] = (6, 5)) -> None:
+def picture(
+    p: Package, path: str, draw: Callable[..., None], columns: int = 1, size: tuple[float, float] = (6, 5)
+) -> None:
     """Save what ``draw(figure, *axes)`` draws, on rank 0."""
     if p.rank:
         return

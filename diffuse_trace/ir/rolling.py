@@ -302,7 +302,9 @@ class _Counting:
         self.to.regions.append(Loop(*place, (counter, *carried), self.count, self.bound))
 
 
-def repeated(program: Program, handed: Sequence[tuple[int, int]], trips: int, new: New) -> tuple[Rolled, list[int]] | None:
+def repeated(
+    program: Program, handed: Sequence[tuple[int, int]], trips: int, new: New
+) -> tuple[Rolled, list[int]] | None:
     """A loop of whole runs of a program; None where it cannot be one.
 
     Args:
@@ -318,7 +320,9 @@ def repeated(program: Program, handed: Sequence[tuple[int, int]], trips: int, ne
     builder = _Building(program, new)
     own = {s.id for s, _ in program.inputs}
     written = {t.output.store.id: t for t in program.tasks}
-    changed = {i for i in own & program.live if i in written or any(i == s.id for r in program.regions for s in r.stores())}
+    changed = {
+        i for i in own & program.live if i in written or any(i == s.id for r in program.regions for s in r.stores())
+    }
     carried: list[Carried] = []
     named: dict[int, Store] = {}
     after: list[int] = []
