@@ -116,6 +116,8 @@ _SETTINGS = (
     Setting("mpi", "DIFFUSE_MPI", "auto", _choice("auto", "0", "1"), False, "use MPI; auto: when launched under it"),
     Setting("yield", "DIFFUSE_YIELD", "auto", _choice("auto", "0", "1"), False, "give up the core while waiting"),
     Setting("profile", "DIFFUSE_PROFILE", "0", _flag, True, "time each group and exchange, print a table"),
+    Setting("report", "DIFFUSE_REPORT", "", str, False, "file for the profile, as JSON"),
+    Setting("trace", "DIFFUSE_TRACE", "", str, False, "file for a timeline of the profiled run"),
     Setting("verify", "DIFFUSE_VERIFY", "0", _flag, False, "check the IR between passes"),
 )
 

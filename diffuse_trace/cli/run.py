@@ -21,6 +21,8 @@ examples:
   diffuse run -n 4 script.py --steps 100            four ranks; what follows the script is the script's
   diffuse run -n 4 -m package.module --steps 100    a module, as with python -m
   diffuse run -n 4 --grid 4x1 --profile script.py   rows on four ranks, and a table of what took how long
+  diffuse run --profile=FILE.json script.py         the same, kept for `diffuse report`
+  diffuse run --trace FILE.json script.py           a timeline, a track for each rank
   diffuse run -n 2 --all-output script.py           what every rank prints, not rank 0 only
 
 Ctrl-C ends all ranks, Ctrl-\\ shows where each of them is. The exit code is the script's: that of the first rank
@@ -43,6 +45,8 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("-n", "-np", "--ranks", dest="ranks", type=_count, default=1, metavar="N", help="ranks (1)")
     parser.add_argument("--profile", action="store_true", help="print what was fused, exchanged and spent")
+    parser.add_argument("--profile-file", metavar="FILE", help=argparse.SUPPRESS)
+    parser.add_argument("--trace", metavar="FILE", help="profile, and write a timeline that Perfetto opens")
     parser.add_argument("--all-output", action="store_true", help="show the output of all ranks, as '[rank] line'")
     parser.add_argument("--grid", type=_setting("grid"), metavar="2x2", help="ranks along each axis (automatic)")
     parser.add_argument(
@@ -88,7 +92,10 @@ def run(options: argparse.Namespace) -> int:
     for name, value in (("grid", options.grid), ("timeout", options.timeout), ("threads", options.threads)):
         if value is not None:
             os.environ[config.SETTINGS[name].env] = value
-    if options.profile:
+    for name, value in (("report", options.profile_file), ("trace", options.trace)):
+        if value is not None:
+            os.environ[config.SETTINGS[name].env] = _writable(value)
+    if options.profile or options.profile_file is not None or options.trace is not None:
         os.environ[config.SETTINGS["profile"].env] = "1"
     _check_settings(options.ranks)
     if options.ranks == 1:
@@ -100,6 +107,19 @@ def run(options: argparse.Namespace) -> int:
     # -P: nothing beside the bootstrap, or in the working directory, gets in the way of the standard library.
     start = [sys.executable, "-P", bootstrap.__file__, *target]
     return run_job([*mpi.command(launcher, layout), *start], environment, layout.ranks, options.all_output)
+
+
+def _writable(path: str) -> str:
+    """The path of a file that the run will write: refused now where it cannot be."""
+    there = os.path.exists(path)
+    try:
+        with open(path, "ab"):
+            pass
+    except OSError as error:
+        raise LaunchError(f"{path} cannot be written: {error.strerror}") from None
+    if not there:
+        os.remove(path)
+    return os.path.abspath(path)
 
 
 def _target(options: argparse.Namespace) -> list[str]:

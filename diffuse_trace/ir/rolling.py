@@ -93,7 +93,7 @@ def _kind(task: IndexTask, values: Sequence[Hashable]) -> Hashable:
 
 @dataclass(frozen=True)
 class _Roles:
-    """What the stores of trips are: (as the trip before left it, as this trip leaves it), and those changed in place."""
+    """What the stores of trips are: handed on, each from an initial one, or shared by all and changed."""
 
     handed: tuple[tuple[Store, Store], ...]  # of the second trip: what it finds, what it makes of that
     initial: tuple[Store, ...]

@@ -81,6 +81,12 @@ class Communicate(Step):
             digest,
             exchange.line,
         )
+        self.line = exchange.line
+        #: How many messages this rank sends, and the bytes that it receives.
+        self.messages = len(self.spec.sends)
+        self.received = sum(
+            math.prod(box.shape) * self.spec.itemsizes[box.buffer] for m in self.spec.receives for box in m.boxes
+        )
         sizes = [math.prod(self.buffers[key].shape) for key in sources]
         sizes += [lists.sent for _, _, lists in self.gathers]
         sizes += [math.prod(self.buffers[key].shape) for key in halo_keys]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -105,6 +106,7 @@ def compile(program: Program, inputs: Mapping[int, Data], name: str = "") -> tup
 
 
 def _compile(program: Program, margins: dict[int, tuple[int, ...]]) -> Compiled:
+    began = time.perf_counter()
     channel = transport()
     rank, ranks = channel.rank, channel.size
     mode = config.get("fuse")
@@ -119,7 +121,9 @@ def _compile(program: Program, margins: dict[int, tuple[int, ...]]) -> Compiled:
     text = f"{ranks} {config.code_key()}\n{dumps(program)}"
     digest = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=5).digest(), "little") << 22
     grain = "step" if config.get("profile") and mode != "0" else GRAINS[mode]
-    return Compiled(program, Replay(build(planned, geometry, channel, digest, grain), channel), margins)
+    replay = Replay(build(planned, geometry, channel, digest, grain), channel)
+    replay.plan_seconds = time.perf_counter() - began
+    return Compiled(program, replay, margins)
 
 
 def conform(stores: Sequence[tuple[Store, Partition]], id: int, data: Data, margin: tuple[int, ...]) -> None:

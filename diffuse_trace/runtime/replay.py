@@ -47,6 +47,7 @@ class Replay:
         ]
         self.observer: Observer | None = None
         self.calls = 0
+        self.plan_seconds = 0.0  # to plan and lower it
         self.first_seconds = 0.0  # of the first run: compilation, as good as all of it
 
     def run(self, inputs: Mapping[int, Data], operands: list[Any]) -> dict[int, Data]:
