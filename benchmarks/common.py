@@ -6,7 +6,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy
 
@@ -60,3 +60,24 @@ def report(
     for name, value, comparison, limit in targets:
         met = value >= limit if comparison == ">=" else value <= limit
         print(f"  {name:48s} {value:8.2f}   target {comparison} {limit:g}: {'met' if met else 'MISSED'}")
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """The geometric mean."""
+    return statistics.geometric_mean(values)
+
+
+def save_bars(path: str, ratios: dict[str, dict[str, float]], label: str) -> None:
+    """A picture: a group of bars for each subject, a bar for each peer."""
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(9, 4), layout="constrained")
+    width = 0.8 / len(ratios)
+    for k, (peer, values) in enumerate(ratios.items()):
+        ax.bar([n + k * width for n in range(len(values))], list(values.values()), width, label=peer)
+    names = list(next(iter(ratios.values())))
+    ax.set_xticks([n + 0.4 - width / 2 for n in range(len(names))], names)
+    ax.axhline(1, color="black", linewidth=0.8)
+    ax.set(ylabel=label, yscale="log")
+    ax.legend()
+    figure.savefig(path, dpi=110)

@@ -186,7 +186,7 @@ def render(report: Report, width: int | None = None) -> str:
         for part in plan.parts:
             table.add_row(*_row(part, report.stream))
         console.print(table)
-    return console.export_text()
+    return "".join(line.rstrip() + "\n" for line in console.export_text().splitlines())
 
 
 def _heading(report: Report) -> str:
@@ -195,7 +195,7 @@ def _heading(report: Report) -> str:
     return (
         f"profile of {duration(report.seconds)} on {ranks}; a copy runs at {report.stream / 1e9:.1f} GB/s a rank\n"
         f"peak memory {peaks} on the rank with most, the interpreter's included\n"
-        "each group and exchange was run by itself, so all together take a little longer than without profiling"
+        "groups and exchanges ran one by one, which takes a little longer than unprofiled"
     )
 
 
@@ -259,4 +259,4 @@ def compare(new: Report, old: Report, width: int | None = None) -> str:
     for plan in left:
         table.add_row(plan.name, duration(plan.seconds), "-", "-", str(plan.groups), str(plan.exchanges), "")
     console.print(table)
-    return console.export_text()
+    return "".join(line.rstrip() + "\n" for line in console.export_text().splitlines())
