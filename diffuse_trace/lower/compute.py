@@ -200,6 +200,7 @@ class Compute(Step):
             own = self._identity(task, layout)
         inputs = []
         operation = kernel(task.op)
+        region = self._wider(t, own, pieces) if operation.wide else own
         for k, access in enumerate(task.inputs):
             if isinstance(access, Operand):
                 inputs.append(state.operands[access.index])
@@ -210,10 +211,13 @@ class Compute(Step):
                 inputs.append(self._whole(key, access, pieces[key]))
                 continue
             view = View.identity(task.shape) if key.view is not None else access.view
-            wanted = domain_of(access.view, own) if key.view is not None else own
+            wanted = domain_of(access.view, region) if key.view is not None else region
             inputs.append(read(pieces[key], view, wanted))
         with jax.named_scope(task.op):
-            value = operation.generate(Context(task, own, own, jnp), *inputs)
+            value = operation.generate(Context(task, region, region, jnp), *inputs)
+        if region != own:
+            cuts = zip(own, region, strict=True)
+            value = value[tuple(slice(o[0] - r[0], o[1] - r[0]) if o != r else slice(None) for o, r in cuts)]
         value = jnp.asarray(value).astype(task.output.store.dtype)
         if task.reduces and not task.shape and not holder:
             # A domain without axes has no empty block: the rank that does not have its point says so here.
@@ -230,6 +234,32 @@ class Compute(Step):
             piece = Piece(fit(piece, layout.buffer), layout.buffer)
             state.slots[slot] = piece.array
         return piece
+
+    def _wider(self, t: int, own: Region, pieces: dict[Key, Piece]) -> Region:
+        """The own points, and along axes of the output those for which one input alone has ghosts.
+
+        A library call is given what lies together in memory: a block without its ghosts would be copied for it.
+        """
+        task, region = self.plan.task(t), list(own)
+        if any(low >= high for low, high in own):
+            return own
+        for axis in task.output.view.axes:
+            d = axis.source
+            along = [
+                (k, x) for k, x in enumerate(task.inputs)
+                if isinstance(x, Access) and d is not None and d not in x.view.broadcast_axes()
+            ]  # fmt: skip
+            if d is None or len(along) != 1:
+                continue
+            k, access = along[0]
+            key = self._source(t, k)
+            if key is None or key.view is not None:
+                continue
+            number = next(n for n, a in enumerate(access.view.axes) if a.source == d)
+            low, high = (x - access.view.axes[number].offset for x in pieces[key].region[number])
+            if access.view.axes[number].step == 1 and low <= own[d][0] and own[d][1] <= high <= own[d][1] + 16:
+                region[d] = (low, high) if low >= own[d][0] - 16 else own[d]
+        return tuple(region)
 
     def _whole(self, key: Key, access: Access, piece: Piece) -> Piece | Gathered:
         """All that the rank has of an input, ghosts included, along the axes of the domain that it varies along."""

@@ -89,4 +89,4 @@ def _reference(context: Context, a: Any, b: Any) -> Any:
     return numpy_cast(np.expand_dims(value, over), context.dtype)
 
 
-register("contract", _generate, _reference, exact=True)
+register("contract", _generate, _reference, exact=True, wide=True)

@@ -74,7 +74,8 @@ class Kernel:
     Inputs have the region's extent along each axis or 1 where they are broadcast; operands are 0-d arrays.
     ``reference`` means the same with NumPy on whole arrays, not cut into blocks. ``exact`` kernels get no points but
     their own.  ``whole`` ones get `lower.blocks.Piece`s: all that the rank has of an input, ghosts included, and where
-    it lies (of a sparse store what its library has put there), or `Gathered`.
+    it lies (of a sparse store what its library has put there), or `Gathered`.  ``wide`` ones may get more points than
+    their own along axes of the output, and what they make of these is cut off: they read blocks with their ghosts.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Kernel:
     reference: Callable[..., Any]
     exact: bool = False
     whole: bool = False
+    wide: bool = False
 
     @property
     def cost(self) -> int:
@@ -145,6 +147,7 @@ def register(
     *,
     exact: bool = False,
     whole: bool = False,
+    wide: bool = False,
 ) -> Kernel:
     """Register an operation; ``reference`` defaults to the generator itself, run with ``context.xp = numpy``.
 
@@ -152,7 +155,7 @@ def register(
     """
     if name in _kernels:
         raise ProgramError(f"an operation {name!r} is registered already")
-    made = _kernels[name] = Kernel(name, generate, reference or generate, exact, whole)
+    made = _kernels[name] = Kernel(name, generate, reference or generate, exact, whole, wide)
     return made
 
 
