@@ -22,7 +22,7 @@ def test_code_blocks_run(page: Path) -> None:
 
 def test_commands_exist() -> None:
     text = "\n".join(p.read_text() for p in PAGES)
-    for command in set(re.findall(r"diffuse (run|explain|env)\b", text)):
+    for command in set(re.findall(r"diffuse (run|explain|report|env)\b", text)):
         subprocess.run(
             [sys.executable, "-m", "diffuse_trace", command, "--help"], check=True, capture_output=True, timeout=60
         )
