@@ -84,7 +84,7 @@ class Batch:
     def continues(self, owner: Any, treedef: Any, leaves: Sequence[Any]) -> bool:
         """Whether a call has the results of the last one, and all else as it was."""
         trace = self.trace
-        if owner is not self.owner or treedef != self.treedef or config.code_key() is not trace.settings:
+        if owner is not self.owner or treedef != self.treedef or not trace.current():
             return False
         if not trace.guards.hold():
             return False
@@ -210,7 +210,7 @@ class Batch:
         trace = self.trace
         pairs = self.pairs or ()
         if pairs not in trace.repeats:
-            trace.repeats[pairs] = self._compile(pairs) if config.code_key() is trace.settings else None
+            trace.repeats[pairs] = self._compile(pairs) if trace.current() else None
         return trace.repeats[pairs]
 
     def _compile(self, pairs: Pairs) -> Repeat | None:

@@ -144,10 +144,14 @@ class Trace:
         """A call was put off and no other followed: wait longer before the next try."""
         self.patience = 4 * max(self.patience, self.calls)
 
+    def current(self) -> bool:
+        """Whether the settings that change code are those that it was made with."""
+        settings = config.code_key()
+        return self.settings is settings or self.settings == settings
+
     def matches(self, treedef: Any, leaves: Sequence[Any]) -> bool:
         """Whether a call has this signature."""
-        settings = config.code_key()
-        if self.settings is not settings and self.settings != settings:
+        if not self.current():
             return False
         if treedef != self.treedef or not self.guards.hold():
             return False

@@ -13,7 +13,7 @@ import numpy
 
 import diffuse_trace as diffuse
 import diffuse_trace.numpy as np
-from diffuse_trace import tracer
+from diffuse_trace import recording, tracer
 
 rng = numpy.random.default_rng(0)
 wrong: list[str] = []
@@ -211,6 +211,16 @@ def batched() -> None:
         if k == 20:
             u[3, 3], right[3, 3] = 1.0, 1.0
     same("an assignment in between", u, right)
+
+    with diffuse.config.override(fuse="0"):
+        pass
+    h = jitted(heat)
+    for _ in range(20):
+        h(u, 0.1)
+        with diffuse.config.override(fuse="1"):
+            pass
+    recording.flush()
+    expect("settings that come and go", any(t.repeats for t in h.traces) and not any(t.patience > 3 for t in h.traces))
 
     with diffuse.config.override(batch=0):
         fresh = jitted(heat)
