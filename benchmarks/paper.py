@@ -2,9 +2,9 @@
 
     diffuse run -n 2 benchmarks/paper.py [--small] [--json] [--plot FILE]
 
-The programs are those in `examples/`, and the sources are the same for all packages.  NumPy and SciPy run in one process
-with all cores of the job.  JAX gets one process and all cores as well, on rank 0, while the other ranks wait.  All are
-run in turn, and the medians of their times a step compared.
+The programs are those in `examples/`, and the sources are the same for all packages.  NumPy and SciPy, and JAX, run in
+one process on rank 0 while the others wait, with the threads that a rank has.  All are run in turn, and the medians of
+their times a step compared.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ for name, (make, steps) in APPS.items():
     subjects["numpy"] = on_rank_0(make(package("numpy")) if first else None, steps)
     if name == "black_scholes":
         subjects["jax"] = on_rank_0(pricing_in_jax() if first else None, steps)
-    for _ in range(2):  # margins settle, and the memo is warm
+    for _ in range(8):  # the memo is warm, and calls that can be batched are
         subjects["fused"]()
     times[name] = {k: t / steps for k, t in medians(subjects, 5).items()}
     if first and "--json" not in sys.argv:
@@ -160,7 +160,7 @@ rows = 8_000_000 // diffuse.ranks()
 stream = medians({"copy": copying((rows,))}, 7)["copy"]
 ratios = {p: {n: t[p] / t["fused"] for n, t in times.items()} for p in ("unfused", "paper", "numpy")}
 report(
-    f"the seven, {'a tenth of the ' if small else ''}full size, {diffuse.ranks()} ranks; a step's time, and others over it",
+    f"the seven{', small' * small}, {diffuse.ranks()} ranks; the time of a step, and of others relative to it",
     [("stream copy", f"{16 * rows * diffuse.ranks() / stream / 1e9:.1f} GB/s")]
     + [
         (n, f"{t['fused'] * 1e3:9.3f} ms" + "".join(f"  {p} {t[p] / t['fused']:5.2f}x" for p in t if p != "fused"))
