@@ -102,10 +102,10 @@ APPS: dict[str, tuple[Callable[[Package], Step], int]] = {
     "black_scholes": (options_pricing, 3),
     "jacobi": (dense_jacobi, 10),
     "cg": (krylov(cg), 20),
-    "bicgstab": (krylov(bicgstab), 10),
-    "multigrid": (geometric_multigrid, 3),
-    "channel_flow": (channel, 3),
-    "shallow_water": (shallow, 3),
+    "bicgstab": (krylov(bicgstab), 20),
+    "multigrid": (geometric_multigrid, 5),
+    "channel_flow": (channel, 5),
+    "shallow_water": (shallow, 5),
 }
 
 
