@@ -118,6 +118,7 @@ _SETTINGS = (
     Setting("profile", "DIFFUSE_PROFILE", "0", _flag, True, "time each group and exchange, print a table"),
     Setting("report", "DIFFUSE_REPORT", "", str, False, "file for the profile, as JSON"),
     Setting("trace", "DIFFUSE_TRACE", "", str, False, "file for a timeline of the profiled run"),
+    Setting("check", "DIFFUSE_CHECK", "", _choice("", "finite"), True, "finite: find the first NaN or infinity"),
     Setting("verify", "DIFFUSE_VERIFY", "0", _flag, False, "check the IR between passes"),
 )
 

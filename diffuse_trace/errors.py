@@ -14,6 +14,10 @@ class TracingError(DiffuseError, TypeError):
     """A value was needed while a function decorated with ``jit`` was being traced."""
 
 
+class NotFiniteError(DiffuseError, FloatingPointError):
+    """A task made NaN or infinity while ``DIFFUSE_CHECK=finite`` looks for it."""
+
+
 class RankMismatchError(DiffuseError, RuntimeError):
     """Two ranks ran different operations, or one ended while another still communicates."""
 

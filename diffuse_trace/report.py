@@ -125,11 +125,11 @@ def columns() -> int:
 
 def size(count: float) -> str:
     """Bytes in words."""
-    for unit in ("B", "kB", "MB", "GB"):
+    for unit in ("B", "kB", "MB"):
         if count < 1000:
-            return f"{count:.0f} {unit}" if count >= 10 or unit == "B" else f"{count:.1f} {unit}"
+            return f"{count:.0f} {unit}"
         count /= 1000
-    return f"{count:.1f} TB"
+    return f"{count:.2f} GB"
 
 
 def duration(seconds: float) -> str:

@@ -98,7 +98,8 @@ class Jitted:
         """Whether a call may be put off, to be run together with those that follow."""
         if trace.patience < 0:
             trace.patience = patience(trace)
-        return trace.calls > trace.patience and config.get("batch") > 1 and not execute.watchers and on_call is None
+        wanted = config.get("batch") > 1 and not config.get("check")
+        return wanted and trace.calls > trace.patience and not execute.watchers and on_call is None
 
     def _flatten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any]:
         if self.static:
@@ -145,7 +146,9 @@ class Jitted:
             else:
                 trace.results.append(Result(constant=leaf))
         stores = {leaf.store.ir.id: leaf.store for leaf in (*leaves, *outputs) if isinstance(leaf, Array)}
-        rolled = roll(window.program(len(window.tasks)), window.meanings(), recording.new_store)
+        rolled = None  # each task is looked at by itself where NaN is searched for
+        if not config.get("check"):
+            rolled = roll(window.program(len(window.tasks)), window.meanings(), recording.new_store)
         whole = len(window.tasks) <= LONGEST or bool(window.regions) or rolled is not None
         parts = [len(window.tasks)] if whole else loops(window.sites)
         for part in parts:

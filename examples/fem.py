@@ -10,13 +10,11 @@ or one of PyAMG's example matrices.  Needs `pip install 'diffuse-trace[fem]'`.
 from __future__ import annotations
 
 import sys
-import time
-import warnings
 
 import numpy
 import scipy.sparse
 import scipy.sparse.linalg
-from running import Elapsed, Options, check, difference, package, picture
+from running import Options, check, difference, package, picture, solve
 
 EXAMPLES = ("airfoil", "bar", "knot", "local_disc_galerkin_diffusion", "unit_square", "unit_cube")
 
@@ -64,24 +62,8 @@ def main() -> None:
     a, b = p.sparse.csr_array(host), p.np.asarray(load)
     m = None if options.preconditioner == "none" else getattr(p.linalg, options.preconditioner)(a)
     print(f"{a.shape[0]} unknowns, {a.nnz} elements, preconditioner: {options.preconditioner}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        p.linalg.cg(a, b, rtol=options.rtol, maxiter=1, M=m)  # compiles
-
-    iterations = 0
-
-    def count(_):
-        nonlocal iterations
-        iterations += 1
-
-    start = time.perf_counter()
-    if p.name == "numpy":
-        x, info = p.linalg.cg(a, b, rtol=options.rtol, callback=count)
-    else:
-        x, info = p.linalg.cg(a, b, rtol=options.rtol, M=m)
-        iterations = p.linalg.last_result().iterations
-    Elapsed(iterations, time.perf_counter() - start).show(p, a.shape[0], "unknowns", "iteration")
-    if info:
+    x, converged = solve(p, a, b, options.rtol, 10 * a.shape[0], m)
+    if not converged:
         sys.exit("no convergence")
 
     whole = numpy.asarray(x)

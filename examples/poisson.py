@@ -9,11 +9,8 @@ product of x (1 - x) exp(x) along each axis, so the error of the discretisation 
 
 from __future__ import annotations
 
-import time
-import warnings
-
 import numpy
-from running import Elapsed, Options, check, difference, package, picture
+from running import Options, check, difference, package, picture, solve
 
 
 def laplacian(sparse, size, dimensions):
@@ -53,25 +50,9 @@ def main() -> None:
     exact, b = right_side(p.np, options.size, options.dimensions)
     m = None if options.preconditioner == "none" else getattr(p.linalg, options.preconditioner)(a)
     print(f"{a.shape[0]} unknowns, {a.nnz} elements, preconditioner: {options.preconditioner}")
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        p.linalg.cg(a, b, rtol=options.rtol, maxiter=1, M=m)  # compiles
-    iterations = 0
-
-    def count(_):
-        nonlocal iterations
-        iterations += 1
-
-    start = time.perf_counter()
-    if p.name == "numpy":
-        x, info = p.linalg.cg(a, b, rtol=options.rtol, maxiter=options.maxiter, callback=count)
-    else:
-        x, info = p.linalg.cg(a, b, rtol=options.rtol, maxiter=options.maxiter, M=m)
-        iterations = p.linalg.last_result().iterations
-    Elapsed(iterations, time.perf_counter() - start).show(p, a.shape[0], "unknowns", "iteration")
-    if info:
-        print(f"not converged after {iterations} iterations")
+    x, converged = solve(p, a, b, options.rtol, options.maxiter, m)
+    if not converged:
+        print(f"not converged after {options.maxiter} iterations")
     error = float(abs(x - exact).max())
     print(f"largest error against the analytic solution {error:.2e}")
 

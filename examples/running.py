@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,6 +133,28 @@ def repeat(p: Package, steps: int, step: Callable[[int], Any], label: str = "ste
                 raise
             print(f"interrupted after {done} of {steps} steps", file=sys.stderr)
         return Elapsed(done, time.perf_counter() - start)
+
+
+def solve(p: Package, a: Any, b: Any, rtol: float, maxiter: int, m: Any = None) -> tuple[Any, bool]:
+    """The package's conjugate gradients, timed once compiled: the solution, and whether it converged."""
+    given = {} if m is None else {"M": m}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        p.linalg.cg(a, b, rtol=rtol, maxiter=1, **given)  # compiles
+    iterations = 0
+
+    def count(_: Any) -> None:
+        nonlocal iterations
+        iterations += 1
+
+    watched = {"callback": count} if p.name == "numpy" else {}
+    start = time.perf_counter()
+    x, info = p.linalg.cg(a, b, rtol=rtol, maxiter=maxiter, **given, **watched)
+    seconds = time.perf_counter() - start
+    if p.name != "numpy":
+        iterations = p.linalg.last_result().iterations
+    Elapsed(iterations, seconds).show(p, a.shape[0], "unknowns", "iteration")
+    return x, info == 0
 
 
 def check(what: str, error: float, limit: float) -> None:

@@ -47,6 +47,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--profile", action="store_true", help="print what was fused, exchanged and spent")
     parser.add_argument("--profile-file", metavar="FILE", help=argparse.SUPPRESS)
     parser.add_argument("--trace", metavar="FILE", help="profile, and write a timeline that Perfetto opens")
+    parser.add_argument("--check-finite", action="store_true", help="stop at the first task that makes NaN or infinity")
     parser.add_argument("--all-output", action="store_true", help="show the output of all ranks, as '[rank] line'")
     parser.add_argument("--grid", type=_setting("grid"), metavar="2x2", help="ranks along each axis (automatic)")
     parser.add_argument(
@@ -97,6 +98,8 @@ def run(options: argparse.Namespace) -> int:
             os.environ[config.SETTINGS[name].env] = _writable(value)
     if options.profile or options.profile_file is not None or options.trace is not None:
         os.environ[config.SETTINGS["profile"].env] = "1"
+    if options.check_finite:
+        os.environ[config.SETTINGS["check"].env] = "finite"
     _check_settings(options.ranks)
     if options.ranks == 1:
         sys.stdout.flush()

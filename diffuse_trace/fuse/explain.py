@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ..ir import View
 from ..ir.text import format_partition, format_task, lines
+from ..report import size
 from .memory import block_bytes, peak_bytes, temporary_bytes, transfer_bytes
 from .plan import Choose, Exchange, Group, Plan, Reduction, Repeat, Step, Transfer
 
@@ -102,12 +103,3 @@ def _reduction(plan: Plan, step: Reduction) -> list[str]:
 
 def _at(line: str) -> str:
     return f"  # {line}" if line else ""
-
-
-def size(n: float) -> str:
-    """Bytes in words."""
-    for unit in ("B", "kB", "MB"):
-        if n < 1000:
-            return f"{n:.0f} {unit}"
-        n /= 1000
-    return f"{n:.2f} GB"

@@ -67,6 +67,7 @@ class Executable:
     halos: list[tuple[int, frozenset[tuple[int, ...]]]]
     valid: dict[int, frozenset[tuple[int, ...]]]
     operands: list[tuple[np.dtype, list[int]]]
+    places: dict[Key, int]  # the slot of each value that outlives a segment
 
     def unchanged(self, store: int) -> bool:
         """Whether the store's elements are those it had on entry (only its ghosts are new)."""
@@ -115,6 +116,7 @@ def build(plan: Plan, geometry: Geometry, transport: Transport, digest: int, gra
         [(entered[v], shifts) for v, shifts in skippable],
         {s: exchanged.get(v, frozenset()) for s, v in changed.items()},
         packed,
+        slots,
     )
 
 

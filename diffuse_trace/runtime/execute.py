@@ -25,6 +25,7 @@ from ..lower.geometry import Geometry, layout, margin_for, required_margins
 from ..lower.transport import Transport
 from . import device
 from .buffers import worthwhile
+from .finite import checker
 from .ranks import world
 from .replay import Replay
 from .stores import Data, LogicalStore
@@ -109,7 +110,7 @@ def _compile(program: Program, margins: dict[int, tuple[int, ...]]) -> Compiled:
     began = time.perf_counter()
     channel = transport()
     rank, ranks = channel.rank, channel.size
-    mode = config.get("fuse")
+    mode = "0" if config.get("check") else config.get("fuse")
     if config.get("verify"):
         verify(program)
     planned = make_plan(program, ranks, mode=mode, grid=config.get("grid") or (), max_halo=config.get("max_halo"))
@@ -122,6 +123,8 @@ def _compile(program: Program, margins: dict[int, tuple[int, ...]]) -> Compiled:
     digest = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=5).digest(), "little") << 22
     grain = "step" if config.get("profile") and mode != "0" else GRAINS[mode]
     replay = Replay(build(planned, geometry, channel, digest, grain), channel)
+    if config.get("check"):
+        replay.check = checker(replay.executable)
     replay.plan_seconds = time.perf_counter() - began
     return Compiled(program, replay, margins)
 

@@ -46,6 +46,7 @@ class Replay:
             for store, slot in executable.final
         ]
         self.observer: Observer | None = None
+        self.check: Callable[[int, list[Any]], None] | None = None  # looks at what a segment leaves in the slots
         self.calls = 0
         self.plan_seconds = 0.0  # to plan and lower it
         self.first_seconds = 0.0  # of the first run: compilation, as good as all of it
@@ -80,6 +81,8 @@ class Replay:
                 observer(self, number, time.perf_counter() - start)
             for s, result in zip(segment.outputs, results, strict=False):
                 values[s] = result
+            if self.check is not None:
+                self.check(number, values)
             del arguments, results
             for s in segment.dead:
                 pool.give(values[s])

@@ -96,7 +96,7 @@ def test_reports_survive_the_disk_and_are_compared(tmp_path: Path) -> None:
 
 
 def test_words() -> None:
-    assert [size(n) for n in (5, 999, 1500, 12_300_000)] == ["5 B", "999 B", "1.5 kB", "12 MB"]
+    assert [size(n) for n in (5, 999, 1500, 12_300_000)] == ["5 B", "999 B", "2 kB", "12 MB"]
     assert [duration(s) for s in (2e-6, 0.0123, 4)] == ["2 us", "12.3 ms", "4 s"]
     assert brief(["a.py:3", "b.py:7", "a.py:5"]) == "a.py:3-5, b.py:7"
     assert brief(["x" * 40 + ":1"]) == "..." + ("x" * 40 + ":1")[-19:]
