@@ -14,7 +14,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy
-from common import copying, medians, report
+from common import copying, medians, report, scaling
 from jax import lax
 
 import diffuse_trace as diffuse
@@ -99,6 +99,7 @@ def in_numpy() -> None:
 
 subjects = {
     "stream copy": copying((rows, n)),
+    "stream scale": scaling((rows, n)),
     "decorated": ours(True),
     "undecorated": ours(False),
     "unfused": ours(True, "0"),
@@ -117,6 +118,7 @@ report(
     [(name, f"{t * 1e3:9.3f} ms {gbs[name]:7.1f} GB/s") for name, t in times.items()],
     [
         ("decorated / stream copy", gbs["decorated"] / gbs["stream copy"], ">=", limit),
+        ("decorated / stream scale", gbs["decorated"] / gbs["stream scale"], ">=", limit),
         ("numpy / decorated", times["numpy"] / times["decorated"], ">=", 8),
         ("numpy, a process a core / decorated", times["numpy, a process a core"] / times["decorated"], ">=", 1),
         ("unfused / decorated", times["unfused"] / times["decorated"], ">=", 4),

@@ -45,6 +45,19 @@ def copying(shape: tuple[int, ...]) -> Callable[[], None]:
     return lambda: numpy.copyto(target, source)
 
 
+def scaling(shape: tuple[int, ...]) -> Callable[[], None]:
+    """STREAM's scale, with ordinary stores: `copying` goes through memcpy, which may write past the caches.
+
+    A compiler emits the ordinary ones, for which some processors read each line before they write it.
+    """
+    source, target = numpy.ones(shape), numpy.ones(shape)
+
+    def run() -> None:
+        numpy.multiply(source, 3.0, out=target)
+
+    return run
+
+
 def report(
     title: str, rows: list[tuple[str, str]], targets: list[tuple[str, float, str, float]], **facts: object
 ) -> None:
