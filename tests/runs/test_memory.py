@@ -28,9 +28,9 @@ advance = diffuse.jit(step) if sys.argv[1] == "jit" else step
 n = 400
 u = np.zeros((n, n))
 u[100:200, 50:300] = 1
-for i in range(4000):
+for i in range(5000):
     largest = advance(u, 0.2)
-    if i == 2500:  # all that is compiled has been, the loop of batched calls too
+    if i == 3500:  # all that is compiled has been, the loop of batched calls too
         recording.flush()
         before = resident()
 recording.flush()
