@@ -176,7 +176,7 @@ def _plan_report(p: PlanProfile) -> PlanReport:
     for part, column in zip(parts, _everyone(medians).T, strict=True):
         part.seconds = Times(float(np.median(column)), float(column.min()), float(column.max()))
     # That the profile is on is no reason that tells a user anything.
-    missed = "" if p.missed in ("", "new", FIRST) or p.missed.startswith("setting profile") else p.missed
+    missed = "" if p.missed in ("", "new", FIRST) or p.missed.startswith("the setting profile:") else p.missed
     return PlanReport(
         p.name,
         len(plan.program.tasks),
