@@ -76,7 +76,7 @@ class Batch:
         self.views = [leaf.view if isinstance(leaf, Array) else None for leaf in leaves]
         #: By leaf: the store that each call is given.  Those that are handed on are not held: their end is noticed.
         self.given: dict[int, Any] = {leaf: weakref.ref(leaves[leaf].store) for leaf in trace.arguments.values()}
-        self.fixed: list[LogicalStore] = []
+        self.fixed: list[LogicalStore] = []  # what every call is given, held so that it stays what it is
         self.owners = {id: self.given[leaf] for id, leaf in trace.arguments.items()}
         self.data: dict[int, Data] = {id: leaves[leaf].store.data for id, leaf in trace.arguments.items()}
         self.made: list[dict[int, weakref.ref[LogicalStore]]] = []
