@@ -70,7 +70,7 @@ def by_hand():
         return g, jnp.where(inside, g + change, g), largest, token
 
     compiled = jax.jit(kernel, donate_argnums=(0, 1), keep_unused=True)
-    state = [jnp.ones((rows + 2, N)), jnp.ones((rows + 2, N)), jnp.zeros(1, jnp.int32)]
+    state = [jnp.ones((rows + 2, N)), jnp.ones((rows + 2, N)), transport.token()]
     active, rate = jnp.ones(1, jnp.int32), jnp.asarray(0.2)
 
     def call():

@@ -56,7 +56,7 @@ class ExchangeSpec:
 
 
 class Transport(Protocol):
-    """Communication of one rank, as operations inside a traced function.
+    """Communication of one rank, as operations inside one traced function.
 
     All operations are chained by ``token``, a small array that each takes and gives back: MPI then sees them in the
     same order on every rank.
@@ -64,6 +64,9 @@ class Transport(Protocol):
 
     rank: int
     size: int
+
+    def token(self) -> Any:
+        """What the first operation of the function takes, at each of its calls."""
 
     def exchange(
         self,

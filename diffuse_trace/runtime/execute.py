@@ -6,7 +6,6 @@ import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Protocol
 
 import jax.numpy as jnp
@@ -65,9 +64,8 @@ class Watcher(Protocol):
 watchers: list[Watcher] = []
 
 
-@cache
 def transport() -> Transport:
-    """The communication of this process."""
+    """Communication for one executable."""
     device.configure()
     from .mpi_ffi import transport as make
 

@@ -1,7 +1,8 @@
 """The functions that XLA calls for an exchange, an allreduce and a scan, to be compiled by Numba.
 
-Each call has two attributes: ``spec``, the address of the description that `packing.py` makes, and ``table``, that of
-the table of `engine.py`.
+No address is part of an executable, which may be kept on disk: they come with the token, an array of the address of
+the table of `engine.py` and of that of a `Descriptions`.  Each call has two attributes: ``description``, the number of
+its own one there, and ``token``, which of its operands that is.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _EXTENSION, _ARGUMENTS, _RESULTS = _layout.extension, _layout.arguments, _layout
 _ATTRIBUTES, _DATA, _VALUE, _METADATA = _layout.attributes, _layout.data, _layout.value, _layout.metadata
 _MAJOR_AT, _MINOR_AT = _layout.major, _layout.minor
 _MAJOR, _MINOR = _layout.version
-_SPEC, _TABLE = 0, 1  # attributes come sorted by name
+_DESCRIPTION, _TOKEN = 0, 1  # attributes come sorted by name
 
 
 @njit
@@ -40,10 +41,19 @@ def attribute(frame, n):
     return load(load(load(load(frame + _ATTRIBUTES) + n * WORD) + _VALUE))
 
 
+@njit
+def _addresses(frame):
+    """(address of the table, address of the description) of a call."""
+    token = data(load(frame + _ARGUMENTS), attribute(frame, _TOKEN), _DATA)
+    descriptions = load(load(token + WORD))
+    return load(token), load(descriptions + attribute(frame, _DESCRIPTION) * WORD)
+
+
 def exchange(frame):
     """Operands: sources, buffers updated in place, flags, token.  Results: those buffers, new ones, the token."""
     if not answered(frame):
-        _exchange(attribute(frame, _TABLE), attribute(frame, _SPEC), load(frame + _ARGUMENTS), load(frame + _RESULTS))
+        t, spec = _addresses(frame)
+        _exchange(t, spec, load(frame + _ARGUMENTS), load(frame + _RESULTS))
     return 0
 
 
@@ -115,8 +125,8 @@ def _rank(spec, place):
 def allreduce(frame):
     """Operands: an array, the token.  Results: the array combined, in its place, and the token."""
     if not answered(frame):
-        total = data(load(frame + _RESULTS), 0, _DATA)
-        _allreduce(attribute(frame, _TABLE), attribute(frame, _SPEC), total)
+        t, spec = _addresses(frame)
+        _allreduce(t, spec, data(load(frame + _RESULTS), 0, _DATA))
     return 0
 
 
@@ -163,9 +173,9 @@ def _allreduce(t, spec, total):
 def exscan(frame):
     """Operands: an array, the operator's identity, the token.  Results: the scan, over the identity, and the token."""
     if not answered(frame):
-        arguments = load(frame + _ARGUMENTS)
-        before = data(load(frame + _RESULTS), 0, _DATA)
-        _exscan(attribute(frame, _TABLE), attribute(frame, _SPEC), data(arguments, 0, _DATA), before)
+        t, spec = _addresses(frame)
+        array = data(load(frame + _ARGUMENTS), 0, _DATA)
+        _exscan(t, spec, array, data(load(frame + _RESULTS), 0, _DATA))
     return 0
 
 

@@ -19,7 +19,7 @@ _PREFIX = "diffuse_trace_"
 
 
 def transport() -> Transport:
-    """The transport of this process, made anew at each call: MPI where there are several ranks.
+    """A transport for one executable: MPI where there are several ranks.
 
     Raises:
         LaunchError: see `ranks.world`.
@@ -33,6 +33,10 @@ class SingleTransport:
 
     rank = 0
     size = 1
+
+    def token(self) -> Any:
+        """An array that says nothing."""
+        return jnp.zeros((1,), np.int32)
 
     def exchange(
         self,
@@ -116,7 +120,11 @@ class MpiTransport:
         self.rank, self.size = world.rank, world.size
         self._engine = engine(world)
         self.check = self._engine.check
-        self._kept: list[np.ndarray] = []  # descriptions that executables hold the addresses of
+        self._descriptions = Descriptions()
+
+    def token(self) -> Any:
+        """The addresses of the table and of the descriptions; see `handlers.py`."""
+        return jnp.asarray(np.array([self._engine.table, self._descriptions.address], np.int64))
 
     def exchange(
         self,
@@ -186,9 +194,36 @@ class MpiTransport:
     def _call(
         self, name: str, spec: np.ndarray, arguments: list[Any], outputs: list[Any], aliases: dict[int, int]
     ) -> list[Any]:
-        self._kept.append(spec)
-        attributes = {"spec": np.int64(spec.ctypes.data), "table": np.int64(self._engine.table)}
+        number, token = self._descriptions.add(spec), len(arguments) - 1
+        attributes = {"description": np.int64(number), "token": np.int64(token)}
         return jax_compat.call(_PREFIX + name, outputs, arguments, aliases, **attributes)
+
+
+class Descriptions:
+    """Descriptions of the operations of one executable, in the order of tracing.
+
+    An executable only knows their numbers: equal ones compile to equal code whatever their messages say.
+    """
+
+    def __init__(self) -> None:
+        self._all: list[np.ndarray] = []
+        self._places = np.zeros(8, np.int64)  # their addresses
+        self._home = np.array([self._places.ctypes.data])  # which stays where it is when the places move
+
+    @property
+    def address(self) -> int:
+        """Where the address of their addresses is."""
+        return self._home.ctypes.data
+
+    def add(self, description: np.ndarray) -> int:
+        """Keep a description; its number."""
+        number = len(self._all)
+        if number == self._places.size:
+            self._places = np.concatenate([self._places, np.zeros_like(self._places)])
+            self._home[0] = self._places.ctypes.data
+        self._all.append(description)
+        self._places[number] = description.ctypes.data
+        return number
 
 
 @cache

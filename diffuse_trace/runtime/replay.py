@@ -27,7 +27,7 @@ class Replay:
         self._last: list[Any] | None = None
         self._given: list[bytes] = [b""] * len(executable.operands)
         self._active: dict[tuple[frozenset[tuple[int, ...]], ...], Any] = {}
-        self._token: Any = jnp.zeros((1,), np.int32)
+        self._token: Any = transport.token()
         pool.expect(aval for segment in executable.segments for aval in segment.spares)
         plan = executable.plan
         stores = plan.program.stores()

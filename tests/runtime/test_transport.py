@@ -145,7 +145,7 @@ def test_transports_fit_the_interface() -> None:
     from diffuse_trace.runtime.mpi_ffi import MpiTransport, SingleTransport
 
     def use(transport: type[Transport]) -> None:
-        for name in ("exchange", "allreduce", "exscan"):
+        for name in ("token", "exchange", "allreduce", "exscan"):
             assert callable(getattr(transport, name))
 
     use(SingleTransport)
