@@ -119,6 +119,7 @@ _SETTINGS = (
     Setting("report", "DIFFUSE_REPORT", "", str, False, "file for the profile, as JSON"),
     Setting("trace", "DIFFUSE_TRACE", "", str, False, "file for a timeline of the profiled run"),
     Setting("check", "DIFFUSE_CHECK", "", _choice("", "finite"), True, "finite: find the first NaN or infinity"),
+    Setting("cache", "DIFFUSE_CACHE", "1", str, False, "folder for compiled code; 1: the user's cache, 0: none"),
     Setting("verify", "DIFFUSE_VERIFY", "0", _flag, False, "check the IR between passes"),
 )
 

@@ -5,8 +5,14 @@ The test takes the number as its argument ``ranks`` and gives it to `launching.l
 
 from __future__ import annotations
 
+import os
+
 import pytest
-from launching import missing_mpi
+from launching import ROOT, missing_mpi
+
+# Code that one test has compiled serves the next; workers that run side by side keep their own.
+_FOLDER = ROOT / ".pytest_cache" / "compiled" / os.environ.get("PYTEST_XDIST_WORKER", "alone")
+os.environ.setdefault("DIFFUSE_CACHE", str(_FOLDER))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

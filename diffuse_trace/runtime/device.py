@@ -9,6 +9,7 @@ import warnings
 from functools import cache
 
 from .. import config
+from . import kept
 from .ranks import world
 
 # glibc's mallopt parameters.
@@ -43,6 +44,7 @@ def configure() -> None:
         )
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_cpu_enable_async_dispatch", False)
+    kept.keep(world().rank)
 
 
 def cores() -> int:
