@@ -28,10 +28,17 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
-    """A product with a banded matrix: the halos of ``shifts``, as far below and above as the matrix reaches."""
+class Halos:
+    """The halos of several ``shifts``: for a product with a banded matrix as far below and above as it reaches."""
 
     shifts: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """The elements lie ``shifts`` away, as with `Halo`, in a temporary: this rank computes them too (`overlap.py`)."""
+
+    shifts: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +48,17 @@ class Gather:
     pattern: Pattern
 
 
-Need = Local | Halo | Move | Band | Gather
+Need = Local | Halo | Halos | Overlap | Move | Gather
+
+
+def crosses(need: Need) -> bool:
+    """Whether elements come from other ranks."""
+    return not isinstance(need, Local | Overlap)
 
 
 def shifts_of(need: Need) -> tuple[tuple[int, ...], ...]:
     """The shifts of the halos that a need asks for."""
-    return (need.shifts,) if isinstance(need, Halo) else need.shifts if isinstance(need, Band) else ()
+    return (need.shifts,) if isinstance(need, Halo) else need.shifts if isinstance(need, Halos) else ()
 
 
 def _cut(partition: Partition) -> list[tuple[int, Split | Pinned | Spread]]:
@@ -104,4 +116,4 @@ def product_need(access: Access, store: Partition, matrix: Access, rows: Partiti
     g = cut[0][0]
     sides = (-pattern.halo[0], pattern.halo[1])
     shifts = tuple(tuple(s if d == g else 0 for d in range(len(here.dims))) for s in sides if s)
-    return Band(shifts) if shifts else Local()
+    return Halos(shifts) if shifts else Local()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..ir import IndexTask, Partition, Pinned, Split
-from .communication import Halo, Local, Move, Need
+from .communication import Halo, Halos, Local, Move, Need, crosses
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def true_dependence(first: Placed, second: Placed) -> str | None:
     >>> c[1:] = b[:-1]            # piece p reads b one element to the left: of its neighbour too
     """
     for version, need in zip(second.reads, second.needs, strict=True):
-        if version == first.write and not isinstance(need, Local):
+        if version == first.write and crosses(need):
             what = _what(need)
             return f"%{first.task.output.store.id} is written by {first.task.op} and needed by {second.task.op}: {what}"
     return None
@@ -82,7 +82,7 @@ def true_dependence(first: Placed, second: Placed) -> str | None:
 
 def _what(need: Need) -> str:
     match need:
-        case Halo():
+        case Halo() | Halos():
             return f"{need.shifts} elements away"
         case Move():
             return need.reason

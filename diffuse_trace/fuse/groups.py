@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ..ir import Access
-from .communication import Local
+from .communication import crosses
 from .constraints import PAPER, RENAMED, Placed
 from .versions import Versions
 
@@ -36,7 +36,7 @@ class Draft:
         if self.lead is None and not task.partition.replicated:
             self.lead = task
         for access, need in zip(task.task.inputs, task.needs, strict=True):
-            if isinstance(access, Access) and not isinstance(need, Local):
+            if isinstance(access, Access) and crosses(need):
                 self.crossing.setdefault(access.store.id, task)
 
     def refuses(self, task: Placed, constraints: Sequence[Constraint]) -> str:
@@ -92,15 +92,14 @@ def phases(tasks: Sequence[Placed], versions: Versions) -> list[int]:
     producers = _producers(tasks)
     for task in tasks:
         phase = 0
-        wanted = [(v, isinstance(n, Local)) for v, n in zip(task.reads, task.needs, strict=True) if v >= 0]
+        wanted = [(v, crosses(n)) for v, n in zip(task.reads, task.needs, strict=True) if v >= 0]
         if task.previous is not None:
-            wanted.append((task.previous, True))
-        for version, local in wanted:
+            wanted.append((task.previous, False))
+        for version, remote in wanted:
             producer = producers.get(version)
             if producer is not None:
                 # An allreduce and the exchanges that need its result stand at the same point, in this order.
-                crosses = bool(tasks[producer].combined) or not local
-                phase = max(phase, result[producer] + crosses)
+                phase = max(phase, result[producer] + (bool(tasks[producer].combined) or remote))
         result.append(phase)
     return result
 
@@ -116,7 +115,7 @@ def sink(tasks: Sequence[Placed], versions: Versions, early: Sequence[int], live
     for n, task in enumerate(tasks):
         for version, need in zip(task.reads, task.needs, strict=True):
             if version >= 0:
-                users.setdefault(version, []).append((n, not isinstance(need, Local)))
+                users.setdefault(version, []).append((n, crosses(need)))
         if task.previous is not None:
             users.setdefault(task.previous, []).append((n, False))
 
@@ -125,14 +124,14 @@ def sink(tasks: Sequence[Placed], versions: Versions, early: Sequence[int], live
         producer = producers.get(version)
         if producer is None or version in live or tasks[producer].combined or not versions.all[version].store.shape:
             return True
-        if any(crosses or (n != but and result[n] > result[producer]) for n, crosses in users[version]):
+        if any(remote or (n != but and result[n] > result[producer]) for n, remote in users[version]):
             return True
         return all(result[n] >= phase for n, _ in users[version])
 
     for n in range(len(tasks) - 1, -1, -1):
         task = tasks[n]
         used = users.get(task.write, [])
-        if task.combined or task.write in live or not used or any(crosses for _, crosses in used):
+        if task.combined or task.write in live or not used or any(remote for _, remote in used):
             continue
         phase = min(result[user] for user, _ in used)
         before = result[n]

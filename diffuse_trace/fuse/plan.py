@@ -140,15 +140,15 @@ class Plan:
 def plan(program: Program, ranks: int, *, mode: str = "1", grid: tuple[int, ...] = (), max_halo: int = 16) -> Plan:
     """Plan a program for a number of ranks; nothing is run.
 
-    The way of the data: versions -> alignment -> needs -> groups -> transfers and allreduces at the points between.
+    The way of the data: versions -> alignment -> needs -> groups with overlap -> transfers and allreduces between.
     """
     from .schedule import Schedule
 
     versions = number_versions(program)
     alignment = align(program, ranks, grid)
     placed = tuple(_place(t, program, versions, alignment, ranks, max_halo) for t in range(len(program.tasks)))
-    steps = Schedule(program, versions, placed, alignment, mode).steps()
-    return Plan(program, versions, alignment, placed, steps, mode)
+    schedule = Schedule(program, versions, placed, alignment, mode, max_halo)
+    return Plan(program, versions, alignment, tuple(schedule.placed.values()), schedule.steps(), mode)
 
 
 def _place(index: int, program: Program, versions: Versions, alignment: Alignment, ranks: int, max_halo: int) -> Placed:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 from ..ir import Access, Block, Loop, Program
 from .alignment import Alignment
-from .communication import Gather, Local, Move, shifts_of
+from .communication import Gather, Move, crosses, shifts_of
 from .constraints import Placed
 from .groups import Draft, form_groups
+from .overlap import overlapped
 from .plan import Choose, Exchange, Group, Partial, Reduction, Repeat, Step, Transfer
 from .versions import Versions
 
@@ -37,9 +38,16 @@ class Schedule:
     """Forms the groups of each stretch and places what has to be communicated."""
 
     def __init__(
-        self, program: Program, versions: Versions, placed: Sequence[Placed], alignment: Alignment, mode: str
+        self,
+        program: Program,
+        versions: Versions,
+        placed: Sequence[Placed],
+        alignment: Alignment,
+        mode: str,
+        max_halo: int,
     ) -> None:
-        self.program, self.versions, self.placed, self.alignment = program, versions, placed, alignment
+        self.program, self.versions, self.alignment = program, versions, alignment
+        self.placed = dict(enumerate(placed))
         self.early = mode == "1"
         self.stretches: list[_Stretch] = []
         self.handed = {v: r for r, handed in enumerate(versions.handed) for v in handed.made}
@@ -52,7 +60,11 @@ class Schedule:
         for stretch in self.stretches:
             here = [placed[t] for t in stretch.tasks]
             live = frozenset(t.write for t in here if not self.used.get(t.write, set()) <= {stretch.number})
-            stretch.drafts = form_groups(here, versions, mode, live)
+            if mode == "1":
+                here, stretch.drafts = overlapped(here, live, alignment.stores, max_halo, versions)
+                self.placed.update((t.index, t) for t in here)
+            else:
+                stretch.drafts = form_groups(here, versions, mode, live)
             for draft in stretch.drafts:
                 self.made.update((t.write, (stretch, draft.phase)) for t in draft.tasks)
         self.crossing: set[int] = set()
@@ -115,7 +127,7 @@ class Schedule:
 
     def _transfers(self, t: Placed, user: _Stretch, phase: int, where: dict[object, tuple[_Stretch, int]]) -> None:
         for access, version, what in zip(t.task.inputs, t.reads, t.needs, strict=True):
-            if isinstance(what, Local):
+            if not crosses(what):
                 continue
             assert isinstance(access, Access)
             self.crossing.add(version)

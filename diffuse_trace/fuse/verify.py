@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Iterable
 
 from ..errors import ProgramError
-from ..ir import Access
-from .communication import Band, Gather, Halo, Local, Move, need, product_need, shifts_of
+from ..ir import Access, Split
+from .communication import Gather, Halo, Local, Move, Need, crosses, need, product_need, shifts_of
 from .constraints import PAPER, RENAMED, Placed
 from .plan import Choose, Exchange, Group, Plan, Reduction, Repeat, Step
 
@@ -113,11 +113,14 @@ def handed_versions_lie_alike(plan: Plan) -> None:
                 raise ProgramError(f"stores {[s.id for s in value.stores()]} stand for each other and lie apart")
 
 
-def needs_are_met(plan: Plan) -> None:
-    """What lies on other ranks has been exchanged before it is read: its halo, or the view laid out anew."""
-    Halos = dict[int, set[tuple[int, ...]]]
+_Shifts = dict[int, set[tuple[int, ...]]]
 
-    def visit(steps: Iterable[Step], halos: Halos, moves: set[object]) -> None:
+
+def needs_are_met(plan: Plan) -> None:
+    """What lies on other ranks has been exchanged before it is read (its halo, or the view laid out anew), or is
+    computed here too."""
+
+    def visit(steps: Iterable[Step], halos: _Shifts, moves: set[object]) -> None:
         for step in steps:
             if isinstance(step, Exchange):
                 for t in step.transfers:
@@ -126,12 +129,7 @@ def needs_are_met(plan: Plan) -> None:
                     else:
                         moves.add((t.version, t.view, t.partition or t.pattern))
             elif isinstance(step, Group):
-                for placed in (plan.placed[task] for task in step.tasks):
-                    for access, version, noted in zip(placed.task.inputs, placed.reads, placed.needs, strict=True):
-                        if isinstance(access, Access) and not _met(plan, placed, access, version, noted, halos, moves):
-                            raise ProgramError(
-                                f"{placed.task.op} reads %{access.store.id} without {noted}{_where(placed)}"
-                            )
+                _check_group(plan, step, halos, moves)
             elif isinstance(step, Repeat):
                 inner, moved = dict(halos), set(moves)
                 visit(step.condition, inner, moved)
@@ -143,31 +141,63 @@ def needs_are_met(plan: Plan) -> None:
     visit(plan.steps, {}, set())
 
 
-def _met(
+def _check_group(plan: Plan, group: Group, halos: _Shifts, moves: set[object]) -> None:
+    made = {plan.placed[t].write for t in group.tasks}
+    reach: _Shifts = {}  # of temporaries: how far beyond the own block others of the group read them
+    for placed in (plan.placed[t] for t in reversed(group.tasks)):
+        extents = reach.get(placed.write, set())
+        if extents and placed.write not in group.temporaries:
+            raise ProgramError(f"{placed.task.op} is read beyond its block, and is no temporary{_where(placed)}")
+        for access, version, noted in zip(placed.task.inputs, placed.reads, placed.needs, strict=True):
+            if not isinstance(access, Access):
+                continue
+            shifts = _wanted(plan, placed, access, version, noted, extents, moves)
+            met = shifts <= halos.get(version, set())
+            if version in made and not isinstance(noted, Move | Gather):
+                reach.setdefault(version, set()).update(shifts)
+                met = not crosses(noted)
+            if not met:
+                raise ProgramError(f"{placed.task.op} reads %{access.store.id} without {noted}{_where(placed)}")
+
+
+def _wanted(
     plan: Plan,
     placed: Placed,
     access: Access,
     version: int,
-    noted: Local | Halo | Move | Band | Gather,
-    halos: dict[int, set[tuple[int, ...]]],
+    noted: Need,
+    extents: set[tuple[int, ...]],
     moves: set[object],
-) -> bool:
+) -> set[tuple[int, ...]]:
+    """The shifts at which elements are read, where the task is computed ``extents`` beyond its block too."""
+    wrong = ProgramError(f"{placed.task.op} reads %{access.store.id} without {noted}{_where(placed)}")
     # The lowering reads what the note says, so a view that was moved needs that note too.
     if isinstance(noted, Move):
-        return (version, access.view, placed.partition) in moves
+        if (version, access.view, placed.partition) not in moves or extents:
+            raise wrong
+        return set()
     home = plan.alignment.stores[access.store.id]
     matrix = next((a for a in placed.task.reads() if a.store.pattern is not None), None)
     if matrix is not None and access is not matrix:
         product = product_need(access, home, matrix, placed.partition)
-        if isinstance(product, Gather):
-            return noted == product and (version, access.view, product.pattern) in moves
-        return noted == product and set(shifts_of(product)) <= halos.get(version, set())
+        moved = isinstance(product, Gather) and (version, access.view, product.pattern) not in moves
+        if noted != product or moved or extents:
+            raise wrong
+        return set(shifts_of(product))
     if all(parts == 1 for parts in (*home.grid, *placed.partition.grid)):
-        return True
+        return set()
     wanted = need(access, home, placed.partition, sys.maxsize)
-    if isinstance(wanted, Local):
-        return True
-    return isinstance(wanted, Halo) and noted == wanted and wanted.shifts in halos.get(version, set())
+    if not isinstance(wanted, Local | Halo):
+        raise wrong
+    here = home.pull(access.view)
+    if here.replicated:
+        return set()
+    base = wanted.shifts if isinstance(wanted, Halo) else (0,) * len(here.dims)
+    shifts = {base}
+    if extents:
+        cut = [isinstance(d, Split) and d.parts > 1 for d in here.dims]
+        shifts |= {tuple(b + x * c for b, x, c in zip(base, e, cut, strict=True)) for e in extents}
+    return {s for s in shifts if any(s)}
 
 
 def temporaries_stay_inside(plan: Plan) -> None:

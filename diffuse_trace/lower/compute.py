@@ -8,17 +8,17 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from ..fuse.communication import Gather, Local, Move
+from ..errors import ProgramError
+from ..fuse.communication import Gather, Local, Move, Overlap
 from ..fuse.plan import Plan
 from ..ir import Access, IndexTask, Operand, View
-from .blocks import Gathered, Piece, after, fit, materialised, read, write
-from .geometry import Geometry, Layout, Region, domain_of, shape_of
+from .blocks import Gathered, Piece, after, fit, image, materialised, read, write
+from .geometry import Geometry, Layout, Region, domain_of, hull, shape_of
 from .kernels import Context, kernel
 from .kernels.reduce import identity
+from .sharing import worth_storing
 from .state import Key, State, Step
 
-#: A temporary of this cost (in additions, roughly) is stored rather than computed again in another loop.
-EXPENSIVE = 40
 #: Bytes of a buffer that is copied faster than loops are kept apart.
 CACHED = 1 << 18
 
@@ -28,7 +28,7 @@ class Compute(Step):
 
     Each version that outlives the step, and each partial result, is the root of one loop over the block.  A temporary
     is computed anew in each loop that needs it: XLA would materialise what two loops share, which costs more than
-    recomputing it, unless it is expensive (`_shared`).
+    recomputing it, unless that is expensive (`sharing.py`).
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class Compute(Step):
         """``apart``: XLA must not fuse these tasks with those before and after, which are in the same executable."""
         self.plan, self.geometry, self.tasks, self.apart = plan, geometry, tuple(tasks), apart
         self.producer = {plan.placed[t].write: t for t in self.tasks}
+        self.beyond = self._beyond()
         self.sources: dict[int, list[Key]] = {}  # task -> what it needs, its store's old elements included
         uses: dict[Key, None] = {}
         for t in self.tasks:
@@ -54,12 +55,30 @@ class Compute(Step):
         self.uses = tuple(uses)
         self.makes = tuple(Key(version) for version in self.producer)
         self.roots = [v for v in self.producer if v not in temporaries]
-        self.stored = self._shared(temporaries)
+        self.stored = worth_storing(plan, self.tasks, temporaries)
         self.roots += self.stored
         self.roots.sort(key=self.producer.__getitem__)
         #: Of each root that is built in a donated buffer: the slot, and whether that holds its old elements.
         self.slots: dict[int, tuple[int, bool]] = {}
         self.name = "+".join(plan.task(t).op for t in self.tasks)
+
+    def _beyond(self) -> dict[int, Region]:
+        """Of each task that is computed beyond the own block: the points that the others need of it."""
+        wanted: dict[int, Region] = {}
+        for t in reversed(self.tasks):
+            placed = self.plan.placed[t]
+            points = wanted.get(t, self.geometry.block(placed.task, placed.partition))
+            if any(low >= high for low, high in points):
+                continue
+            for access, version, need in zip(placed.task.inputs, placed.reads, placed.needs, strict=True):
+                made = self.producer.get(version)
+                if made is None or not isinstance(access, Access) or not (isinstance(need, Overlap) or t in wanted):
+                    continue
+                source = self.plan.placed[made]
+                own = self.geometry.block(source.task, source.partition)
+                reached = tuple((low, high) for low, high, _ in image(access.view, points))
+                wanted[made] = hull(hull(wanted.get(made, own), own), reached)
+        return wanted
 
     def _made_here(self, key: Key) -> bool:
         return key.view is None and key.version in self.producer
@@ -75,43 +94,6 @@ class Compute(Step):
         if isinstance(what, Gather):
             return Key(version, access.view, None, what.pattern)
         return Key(version)
-
-    def _shared(self, temporaries: frozenset[int]) -> list[int]:
-        """Temporaries that cost more to compute wherever they are needed than to store and load.
-
-        Several loops may need one, or one loop at several places (a stencil of a stencil).
-        """
-        places: dict[int, set[object]] = {}
-        for t in self.tasks:
-            for access, version in zip(self.plan.task(t).inputs, self.plan.placed[t].reads, strict=True):
-                if isinstance(access, Access):
-                    places.setdefault(version, set()).add(access.view.axes)
-        found: list[int] = []
-        while True:
-            # The first that is too expensive: once it is stored, those that are computed from it cost less.
-            more = self._expensive(temporaries, places, found)
-            if more is None:
-                return found
-            found.append(more)
-
-    def _expensive(
-        self, temporaries: frozenset[int], places: dict[int, set[object]], stored: Sequence[int]
-    ) -> int | None:
-        cost: dict[int, int] = {}
-        for version, t in self.producer.items():
-            made = [key.version for key in self.sources[t] if self._made_here(key)]
-            cost[version] = kernel(self.plan.task(t).op).cost + sum(cost[v] for v in made if v not in stored)
-        loops: dict[int, set[int]] = {v: {v} for v in self.producer if v not in temporaries or v in stored}
-        expensive = None
-        for version, t in reversed(self.producer.items()):
-            needed_by = loops.setdefault(version, set())
-            copies = max(len(needed_by), len(places.get(version, ())))
-            if version in temporaries and version not in stored and (copies - 1) * cost[version] >= EXPENSIVE:
-                expensive = version
-            for key in self.sources[t]:
-                if self._made_here(key):
-                    loops.setdefault(key.version, set()).update(needed_by)
-        return expensive
 
     def run(self, state: State) -> None:
         """Trace one loop after the other, in program order of their roots."""
@@ -200,6 +182,7 @@ class Compute(Step):
             own = self._identity(task, layout)
         inputs = []
         operation = kernel(task.op)
+        own = self.beyond.get(t, own)
         region = self._wider(t, own, pieces) if operation.wide else own
         for k, access in enumerate(task.inputs):
             if isinstance(access, Operand):
@@ -212,6 +195,8 @@ class Compute(Step):
                 continue
             view = View.identity(task.shape) if key.view is not None else access.view
             wanted = domain_of(access.view, region) if key.view is not None else region
+            if t in self.beyond or isinstance(placed.needs[k], Overlap):
+                self._check_reach(t, access, pieces[key].region, image(view, wanted))
             inputs.append(read(pieces[key], view, wanted))
         with jax.named_scope(task.op):
             value = operation.generate(Context(task, region, region, jnp), *inputs)
@@ -234,6 +219,15 @@ class Compute(Step):
             piece = Piece(fit(piece, layout.buffer), layout.buffer)
             state.slots[slot] = piece.array
         return piece
+
+    def _check_reach(self, t: int, access: Access, held: Region, read: Sequence[tuple[int, int, int]]) -> None:
+        """What is computed beyond the own block must be at hand: elements outside would silently be zeros."""
+        for (low, high), (first, last, _) in zip(held, read, strict=True):
+            if first < last and not low <= first < last <= high:
+                task = self.plan.task(t)
+                raise ProgramError(
+                    f"{task.op} reads {first} to {last} of %{access.store.id}, held from {low} to {high} ({task.line})"
+                )
 
     def _wider(self, t: int, own: Region, pieces: dict[Key, Piece]) -> Region:
         """The own points, and along axes of the output those for which one input alone has ghosts.

@@ -19,6 +19,15 @@ def shape_of(region: Region) -> tuple[int, ...]:
     return tuple(high - low for low, high in region)
 
 
+def hull(one: Region, other: Region) -> Region:
+    """The smallest region that holds both; an empty one counts for nothing."""
+    if any(low >= high for low, high in one):
+        return other
+    if any(low >= high for low, high in other):
+        return one
+    return tuple((min(a, c), max(b, d)) for (a, b), (c, d) in zip(one, other, strict=True))
+
+
 def starts_of(region: Region) -> tuple[int, ...]:
     """First index along each axis of a region."""
     return tuple(low for low, _ in region)

@@ -100,7 +100,8 @@ class Slots:
     def _build(self, step: Compute, root: int, now: int) -> None:
         key = Key(root)
         placed = step.plan.placed[step.producer[root]]
-        if placed.combined or not self._large(key) or (self.only is not None and key not in self.only):
+        beyond = placed.index in step.beyond  # more than the buffers of its store hold
+        if placed.combined or beyond or not self._large(key) or (self.only is not None and key not in self.only):
             return
         previous = step.plan.versions.all[root].previous
         chosen, in_place = None, False

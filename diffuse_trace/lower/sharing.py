@@ -1,0 +1,96 @@
+"""Which temporaries of a group are stored: those that cost more to compute anew than to store and load.
+
+Each loop computes what it needs from what is stored.  A temporary is evaluated once for each loop that needs it and
+each offset at which that loop reads it, through however many others: stencils of stencils multiply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+
+from ..fuse.plan import Plan
+from ..ir import Access, View
+from .kernels import kernel
+
+#: What it costs to store an element and load it again, in additions, roughly.
+STORING = 25
+_MOST = 64  # offsets that are told apart
+
+Offset = tuple[object, ...]
+
+
+def worth_storing(plan: Plan, tasks: Sequence[int], temporaries: Set[int]) -> list[int]:
+    """The temporaries of a group to store, in program order.
+
+    Greedy: as long as one saves more than `STORING`, the one that saves most.
+    """
+    group = _Group(plan, tasks)
+    stored: set[int] = set()
+    roots = [v for v in group.sources if v not in temporaries]
+    while True:
+        counts = group.evaluations([*roots, *stored], stored)
+        costs = group.costs(roots, stored)
+        gains = {v: (counts[v] - 1) * costs[v] - STORING for v in counts if v in temporaries and v not in stored}
+        best = max(gains, key=gains.__getitem__, default=None)
+        if best is None or gains[best] <= 0:
+            return sorted(stored, key=list(group.sources).index)
+        stored.add(best)
+
+
+class _Group:
+    """The versions that a group makes, each with those of the group that it is computed from and the views."""
+
+    def __init__(self, plan: Plan, tasks: Sequence[int]) -> None:
+        self.sources: dict[int, list[tuple[int, View]]] = {}
+        self.cost: dict[int, int] = {}
+        for t in tasks:
+            placed = plan.placed[t]
+            made = {
+                (version, access.view): None
+                for access, version in zip(placed.task.inputs, placed.reads, strict=True)
+                if isinstance(access, Access) and version in self.sources
+            }
+            if placed.previous in self.sources:
+                made[placed.previous, View.identity(placed.task.output.store.shape)] = None
+            self.sources[placed.write] = list(made)
+            self.cost[placed.write] = kernel(placed.task.op).cost
+
+    def evaluations(self, roots: Sequence[int], stored: Set[int]) -> Mapping[int, int]:
+        """How often each version is computed for each element, in the loops of all roots."""
+        total: dict[int, int] = {}
+        ends = {*roots, *stored}
+        for root in roots:
+            offsets: dict[int, set[Offset]] = {root: {()}}
+            for version in reversed(self.sources):
+                if version not in offsets:
+                    continue
+                if version != root:
+                    total[version] = total.get(version, 0) + len(offsets[version])
+                for source, view in self.sources[version]:
+                    if source not in ends:
+                        found = offsets.setdefault(source, set())
+                        if len(found) < _MOST:
+                            found.update(_moved(offset, view) for offset in offsets[version])
+        return total
+
+    def costs(self, roots: Sequence[int], stored: Set[int]) -> Mapping[int, int]:
+        """What it costs to compute an element of each version from what is stored."""
+        ends = {*roots, *stored}
+        costs: dict[int, int] = {}
+        for version, sources in self.sources.items():
+            costs[version] = self.cost[version] + sum(costs[s] for s, _ in sources if s not in ends)
+        return costs
+
+
+def _moved(offset: Offset, view: View) -> Offset:
+    """An offset and then a view: the sum of two shifts; other views stand for themselves."""
+    if any(a.source != k or a.step != 1 for k, a in enumerate(view.axes)) or len(view.axes) != len(view.shape):
+        return (*offset, view.axes)
+    shift = tuple(a.offset for a in view.axes)
+    if not any(shift):
+        return offset
+    if offset and len(offset) == 1 and isinstance(offset[0], tuple) and len(offset[0]) == len(shift):
+        before = offset[0]
+        if all(isinstance(x, int) for x in before):
+            return (tuple(a + b for a, b in zip(before, shift, strict=True)),)
+    return (shift,) if not offset else (*offset, shift)
