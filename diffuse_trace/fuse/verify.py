@@ -152,7 +152,7 @@ def _check_group(plan: Plan, group: Group, halos: _Shifts, moves: set[object]) -
             if not isinstance(access, Access):
                 continue
             shifts = _wanted(plan, placed, access, version, noted, extents, moves)
-            met = shifts <= halos.get(version, set())
+            met = shifts <= halos.get(version, set()) & set(shifts_of(noted))
             if version in made and not isinstance(noted, Move | Gather):
                 reach.setdefault(version, set()).update(shifts)
                 met = not crosses(noted)
