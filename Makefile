@@ -21,7 +21,7 @@ run: $(RUN_STAMP)
 	$(BIN)/diffuse run -n $(RANKS) examples/hillslope.py --steps 2000 --check
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(TEST_STAMP)
 	$(BIN)/ruff check .
