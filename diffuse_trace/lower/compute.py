@@ -55,7 +55,7 @@ class Compute(Step):
         self.uses = tuple(uses)
         self.makes = tuple(Key(version) for version in self.producer)
         self.roots = [v for v in self.producer if v not in temporaries]
-        self.stored = worth_storing(plan, self.tasks, temporaries)
+        self.stored, self.scattered = worth_storing(plan, self.tasks, temporaries)
         self.roots += self.stored
         self.roots.sort(key=self.producer.__getitem__)
         #: Of each root that is built in a donated buffer: the slot, and whether that holds its old elements.
@@ -106,7 +106,8 @@ class Compute(Step):
             for t in self.loop(root):
                 pieces[Key(self.plan.placed[t].write)] = self._task(t, pieces, state)
             piece = pieces[Key(root)]
-            if self.apart or (root in self.stored and root not in self.slots):
+            loose = root in self.stored and (root not in self.slots or root in self.scattered)
+            if self.apart or loose:
                 piece = materialised(piece, state.active[-1])
             state.pieces[Key(root)] = piece
             for key in self.reads(root):

@@ -19,13 +19,15 @@ _MOST = 64  # offsets that are told apart
 Offset = tuple[object, ...]
 
 
-def worth_storing(plan: Plan, tasks: Sequence[int], temporaries: Set[int]) -> list[int]:
-    """The temporaries of a group to store, in program order.
+def worth_storing(plan: Plan, tasks: Sequence[int], temporaries: Set[int]) -> tuple[list[int], Set[int]]:
+    """The temporaries of a group to store, in program order, and those of them that no loop may recompute.
 
-    Greedy: as long as one saves more than `STORING`, the one that saves most.
+    These are what a kernel reads wherever it likes: a vector that a sparse matrix multiplies.  The rest is chosen
+    greedily: as long as one saves more than `STORING`, the one that saves most.
     """
     group = _Group(plan, tasks)
-    stored: set[int] = set()
+    scattered = group.scattered & temporaries
+    stored = set(scattered)
     roots = [v for v in group.sources if v not in temporaries]
     while True:
         counts = group.evaluations([*roots, *stored], stored)
@@ -33,7 +35,7 @@ def worth_storing(plan: Plan, tasks: Sequence[int], temporaries: Set[int]) -> li
         gains = {v: (counts[v] - 1) * costs[v] - STORING for v in counts if v in temporaries and v not in stored}
         best = max(gains, key=gains.__getitem__, default=None)
         if best is None or gains[best] <= 0:
-            return sorted(stored, key=list(group.sources).index)
+            return sorted(stored, key=list(group.sources).index), scattered
         stored.add(best)
 
 
@@ -43,6 +45,7 @@ class _Group:
     def __init__(self, plan: Plan, tasks: Sequence[int]) -> None:
         self.sources: dict[int, list[tuple[int, View]]] = {}
         self.cost: dict[int, int] = {}
+        self.scattered: set[int] = set()
         for t in tasks:
             placed = plan.placed[t]
             made = {
@@ -52,6 +55,8 @@ class _Group:
             }
             if placed.previous in self.sources:
                 made[placed.previous, View.identity(placed.task.output.store.shape)] = None
+            if kernel(placed.task.op).whole:
+                self.scattered.update(version for version, _ in made)
             self.sources[placed.write] = list(made)
             self.cost[placed.write] = kernel(placed.task.op).cost
 
