@@ -30,7 +30,7 @@ lint: $(TEST_STAMP)
 	$(BIN)/lint-imports
 
 bench: $(TEST_STAMP)
-	@for script in benchmarks/bench_*.py; do \
+	@for script in benchmarks/bench_*.py benchmarks/paper.py; do \
 		echo "== $$script"; $(BIN)/diffuse run -n $(RANKS) $$script || exit 1; \
 	done
 

@@ -12,9 +12,7 @@ PETSc is run between our own rounds, where a command is given that starts it on 
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
 import sys
 import time
 import warnings
@@ -23,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 
 import cg
-from common import copying, medians, report, slowest, together
+from common import copying, medians, outside, report, slowest, together
 from poisson import laplacian
 
 import diffuse_trace as diffuse
@@ -36,7 +34,6 @@ warnings.simplefilter("ignore")
 GRIDS = {64: 2000, 256: 500, 1000: 60, 2000: 20}
 petsc = sys.argv[sys.argv.index("--petsc") + 1].split() if "--petsc" in sys.argv else []
 ROUNDS = 3
-calls = 0
 
 
 def library(method: str, a, b, iterations: int) -> float:
@@ -45,31 +42,6 @@ def library(method: str, a, b, iterations: int) -> float:
     start = time.perf_counter()
     getattr(linalg, method)(a, b, rtol=0, atol=0, maxiter=iterations)
     return slowest(time.perf_counter() - start) / linalg.last_result().iterations
-
-
-def peer(method: str, grid: int, iterations: int) -> float:
-    """PETSc's seconds an iteration.  Rank 0 starts it, outside this job, and the others sleep, so that it has the
-    cores."""
-    global calls
-    calls += 1
-    done = Path(os.environ.get("DIFFUSE_RUN_DIR", "."), f"petsc-{calls}")
-    seconds = 0.0
-    if diffuse.rank():
-        while not done.exists():
-            time.sleep(0.02)
-    else:
-        ours = ("OMPI_", "PMIX_", "PRTE_", "PMI_", "OPAL_", "MPI", "DIFFUSE_", "LD_LIBRARY", "PYTHON")
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-        run = subprocess.run(
-            [*petsc, str(grid), str(iterations), method],
-            env=clean, capture_output=True, text=True,
-            preexec_fn=lambda: os.sched_setaffinity(0, range(os.cpu_count() or 1)),
-        )  # fmt: skip
-        done.touch()
-        if run.returncode:
-            sys.exit(run.stderr or run.stdout)
-        seconds = float(run.stdout.split()[-1])
-    return slowest(seconds)
 
 
 def users(a, b, iterations: int):
@@ -94,7 +66,7 @@ for method in ("cg", "bicgstab"):
         for _ in range(ROUNDS):
             mine.append(library(method, a, b, iterations))
             if petsc:
-                theirs.append(peer(method, grid, iterations))
+                theirs.append(outside([*petsc, str(grid), str(iterations), method]))
         ours, other = statistics.median(mine), statistics.median(theirs) if petsc else 0.0
         beside = f", PETSc {other * 1e6:9.1f} us" if petsc else ""
         rows.append((f"{method}, grid {grid}", f"{ours * 1e6:9.1f} us an iteration{beside}"))
