@@ -28,9 +28,9 @@ advance = diffuse.jit(step) if sys.argv[1] == "jit" else step
 n = 400
 u = np.zeros((n, n))
 u[100:200, 50:300] = 1
-for i in range(5000):
+for i in range(10_000 if sys.argv[1] == "jit" else 5000):
     largest = advance(u, 0.2)
-    if i == (3500 if sys.argv[1] == "jit" else 300):  # all is compiled, the loop of batched calls too
+    if i == (8000 if sys.argv[1] == "jit" else 300):  # all is compiled, the loop of batched calls too, if late
         recording.flush()
         before = resident()
 recording.flush()
