@@ -46,11 +46,11 @@ def _folder(rank: int) -> Path | None:
     chosen = config.get("cache")
     if chosen == "0":
         return None
-    if chosen != "1":
-        return Path(chosen).expanduser() / _processor() / f"rank{rank}"
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    folder = Path(home).expanduser()
-    return folder / "diffuse_trace" / _processor() / f"rank{rank}" if folder.is_absolute() else None
+    if chosen == "1":
+        chosen = os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "diffuse_trace")
+    # Unlike Path's, this one does not fail where a user has no home.
+    chosen = os.path.expanduser(chosen)
+    return None if chosen.startswith("~") else Path(chosen, _processor(), f"rank{rank}")
 
 
 def _processor() -> str:

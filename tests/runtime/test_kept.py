@@ -84,3 +84,11 @@ def test_a_folder_for_each_processor_and_rank(tmp_path: Path) -> None:
     assert first != second and first.parent == second.parent and first.parent.parent == tmp_path
     with config.override(cache="0"):
         assert kept._folder(0) is None
+
+
+def test_a_user_without_a_home_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    with config.override(cache="1"):
+        assert kept._folder(0) is None
