@@ -16,6 +16,9 @@ from jax import lax
 from ..ir import Access, View
 from .geometry import Layout, Region, shape_of
 
+#: Bytes of a buffer that is copied faster than loops are kept apart.
+CACHED = 1 << 18
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -217,26 +220,31 @@ def materialised(piece: Piece, zero: Any) -> Piece:
     """
     if 0 in piece.array.shape or not piece.array.shape:
         return piece
-
-    return Piece(_apart(piece.array, zero), piece.region)
-
-
-def _apart(array: Any, bound: Any) -> Any:
-    def change(state: tuple[Any, Any]) -> tuple[Any, Any]:
-        n, array = state
-        last = lax.slice(array, [m - 1 for m in array.shape], array.shape)
-        return n + 1, lax.dynamic_update_slice(array, last, [0] * array.ndim)
-
-    return lax.while_loop(lambda state: state[0] < bound, change, (jnp.zeros((), jnp.int32), array))[1]
+    return Piece(apart([piece.array], zero)[0], piece.region)
 
 
-def after(buffer: Any, results: Sequence[Any], zero: Any) -> Any:
-    """A buffer that can be used only once ``results`` have been computed; see `materialised`."""
-    bound = zero
+def apart(arrays: Sequence[Any], zero: Any) -> tuple[Any, ...]:
+    """The same arrays, all of which are in memory before anything uses one of them; see `materialised`."""
+
+    def change(state: tuple[Any, ...]) -> tuple[Any, ...]:
+        n, *arrays = state
+        return n + 1, *(_touched(array, n) for array in arrays)
+
+    return tuple(lax.while_loop(lambda state: state[0] < zero, change, (jnp.zeros((), jnp.int32), *arrays))[1:])
+
+
+def none_after(results: Sequence[Any], zero: Any) -> Any:
+    """At most ``zero`` trips, a number that is known only once ``results`` have been computed."""
     for result in results:
-        if result.size:
-            some = lax.slice(result, [0] * result.ndim, [1] * result.ndim).reshape(())
-            some = lax.real(some) if jnp.iscomplexobj(some) else some
-            # At most 0, whatever it is; XLA does not know that.
-            bound = jnp.minimum(bound, lax.convert_element_type(some, jnp.int32))
-    return _apart(buffer, bound)
+        some = lax.slice(result, [0] * result.ndim, [1] * result.ndim).reshape(())
+        some = lax.real(some) if jnp.iscomplexobj(some) else some
+        zero = jnp.minimum(zero, lax.convert_element_type(some, jnp.int32))
+    return zero
+
+
+def _touched(array: Any, n: Any) -> Any:
+    """An array with another element, as far as XLA can know."""
+    if not array.ndim:
+        return jnp.where(n == 7, jnp.zeros_like(array), array)
+    last = lax.slice(array, [m - 1 for m in array.shape], array.shape)
+    return lax.dynamic_update_slice(array, last, [0] * array.ndim)

@@ -12,15 +12,12 @@ from ..errors import ProgramError
 from ..fuse.communication import Gather, Local, Move, Overlap
 from ..fuse.plan import Plan
 from ..ir import Access, IndexTask, Operand, View
-from .blocks import Gathered, Piece, after, fit, image, materialised, read, write
+from .blocks import CACHED, Gathered, Piece, apart, fit, image, materialised, none_after, read, write
 from .geometry import Geometry, Layout, Region, domain_of, hull, shape_of
 from .kernels import Context, kernel
 from .kernels.reduce import identity
 from .sharing import worth_storing
 from .state import Key, State, Step
-
-#: Bytes of a buffer that is copied faster than loops are kept apart.
-CACHED = 1 << 18
 
 
 class Compute(Step):
@@ -99,7 +96,7 @@ class Compute(Step):
         """Trace one loop after the other, in program order of their roots."""
         for root in self.roots:
             if root in self.slots:
-                self._take_over(self.slots[root][0], state)
+                self._take_over(root, state)
             pieces = {
                 key: piece for key, piece in state.pieces.items() if key in self.uses or key.version in self.roots
             }
@@ -113,22 +110,24 @@ class Compute(Step):
             for key in self.reads(root):
                 for slot, buffer in enumerate(state.slots):
                     if buffer is not None and pieces[key].array is buffer and Key(root) != key:
-                        state.readers.setdefault(slot, []).append(piece.array)
+                        state.readers.setdefault(slot, []).append(Key(root))
 
-    @staticmethod
-    def _take_over(slot: int, state: State) -> None:
+    def _take_over(self, root: int, state: State) -> None:
         """Before a buffer is written, all loops that read what it holds must be over.
 
         XLA does not see that, and would copy the buffer for them.
         """
+        slot = self.slots[root][0]
         buffer, readers = state.slots[slot], state.readers.pop(slot, [])
-        if not readers or buffer is None or buffer.nbytes < CACHED:
-            return
-        free = after(buffer, readers, state.active[-1])
-        state.slots[slot] = free
-        for key, piece in state.pieces.items():
-            if piece.array is buffer:
-                state.pieces[key] = Piece(free, piece.region)
+        lost = {key for key, piece in state.pieces.items() if piece.array is buffer}
+        if readers and buffer is not None and buffer.nbytes >= CACHED:
+            results = {id(a): a for key in readers if (a := state.pieces[key].array).size and a is not buffer}
+            old = [buffer, *results.values()]
+            # Loops traced so far may use the results as they are; those to come use them as they are after this.
+            state.replace(old, apart(old, none_after(old[1:], state.active[-1])))
+        # What is overwritten must not be used again: the root is after it.
+        for keys in state.readers.values():
+            keys[:] = [Key(root) if key in lost else key for key in keys]
 
     def loop(self, root: int) -> list[int]:
         """The tasks that the loop of ``root`` computes: its own and those of its temporaries, in program order."""

@@ -26,8 +26,8 @@ class Key:
 class State:
     """What steps work on while they are traced.
 
-    ``slots`` are donated buffers, in which results are built; ``readers`` holds what loops have made that read what is
-    in a slot now.
+    ``slots`` are donated buffers, in which results are built; ``readers`` names what loops have made that read what
+    is in a slot now.
     """
 
     pieces: dict[Key, Piece]
@@ -36,7 +36,13 @@ class State:
     transport: Transport
     active: Any
     token: Any
-    readers: dict[int, list[Any]] = field(default_factory=dict)
+    readers: dict[int, list[Key]] = field(default_factory=dict)
+
+    def replace(self, old: Sequence[Any], new: Sequence[Any]) -> None:
+        """Use the ``new`` arrays wherever the ``old`` ones stand."""
+        by = {id(a): b for a, b in zip(old, new, strict=True)}
+        self.pieces = {k: Piece(by.get(id(p.array), p.array), p.region) for k, p in self.pieces.items()}
+        self.slots = [by.get(id(a), a) for a in self.slots]
 
 
 class Step:
