@@ -78,6 +78,7 @@ class Window:
         self.first: dict[int, int] = {}  # site -> the first task recorded there
         self.operands: list[Any] = []
         self.sources: list[int] = []  # for each operand the argument that gives it, -1 for a value of the program
+        self.literals: dict[Hashable, int] = {}  # values of a function that is traced -> their operands
         self.stores: dict[int, weakref.ref[LogicalStore]] = {}
         self.inputs: dict[int, Data] = {}
         self.head = 0  # where the iteration that is being recorded begins, once a loop has come round
@@ -127,7 +128,15 @@ class Window:
             self.run()
 
     def operand(self, value: Any, source: int = -1) -> Operand:
-        """A scalar whose value is given when the window is run."""
+        """A scalar whose value is given when the window is run.
+
+        While a function is traced equal literals are one operand: only then can it be seen what is computed twice.
+        Elsewhere two values may be equal by chance, and another program would follow when they no longer are.
+        """
+        if self.tracing and source < 0:
+            known = self.literals.setdefault((type(value), repr(value)), len(self.operands))
+            if known < len(self.operands):
+                return Operand(known)
         self.operands.append(value)
         self.sources.append(source)
         return Operand(len(self.operands) - 1)

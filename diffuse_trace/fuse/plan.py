@@ -104,7 +104,8 @@ def walk(steps: Iterable[Step]) -> Iterator[Step]:
 
 @dataclass(frozen=True)
 class Plan:
-    """A planned program, in canonical numbering; ``mode`` says by which rules its groups were formed.
+    """A planned program, in canonical numbering; ``mode`` says by which rules its groups were formed, ``repeated``
+    how many tasks were left out because others had made their results before.
 
     Lists of groups and the like hold those inside regions too.
     """
@@ -115,6 +116,7 @@ class Plan:
     placed: tuple[Placed, ...]
     steps: tuple[Step, ...]
     mode: str = "1"
+    repeated: int = 0
 
     def groups(self) -> list[Group]:
         """The groups, in order."""
@@ -140,15 +142,19 @@ class Plan:
 def plan(program: Program, ranks: int, *, mode: str = "1", grid: tuple[int, ...] = (), max_halo: int = 16) -> Plan:
     """Plan a program for a number of ranks; nothing is run.
 
-    The way of the data: versions -> alignment -> needs -> groups with overlap -> transfers and allreduces between.
+    The way of the data: values -> versions -> alignment -> needs -> groups with overlap -> transfers and allreduces between.
     """
     from .schedule import Schedule
+    from .values import without_repeats
 
+    repeated = 0
+    if mode == "1":
+        program, repeated = without_repeats(program)
     versions = number_versions(program)
     alignment = align(program, ranks, grid)
     placed = tuple(_place(t, program, versions, alignment, ranks, max_halo) for t in range(len(program.tasks)))
     schedule = Schedule(program, versions, placed, alignment, mode, max_halo)
-    return Plan(program, versions, alignment, tuple(schedule.placed.values()), schedule.steps(), mode)
+    return Plan(program, versions, alignment, tuple(schedule.placed.values()), schedule.steps(), mode, repeated)
 
 
 def _place(index: int, program: Program, versions: Versions, alignment: Alignment, ranks: int, max_halo: int) -> Placed:

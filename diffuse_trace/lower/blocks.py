@@ -236,6 +236,8 @@ def apart(arrays: Sequence[Any], zero: Any) -> tuple[Any, ...]:
 def none_after(results: Sequence[Any], zero: Any) -> Any:
     """At most ``zero`` trips, a number that is known only once ``results`` have been computed."""
     for result in results:
+        if not result.size:
+            continue
         some = lax.slice(result, [0] * result.ndim, [1] * result.ndim).reshape(())
         some = lax.real(some) if jnp.iscomplexobj(some) else some
         zero = jnp.minimum(zero, lax.convert_element_type(some, jnp.int32))

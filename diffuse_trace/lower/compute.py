@@ -57,6 +57,8 @@ class Compute(Step):
         self.roots.sort(key=self.producer.__getitem__)
         #: Of each root that is built in a donated buffer: the slot, and whether that holds its old elements.
         self.slots: dict[int, tuple[int, bool]] = {}
+        #: Roots that read a buffer which is written later: nothing may compute them anew then.
+        self.before: set[int] = set()
         self.name = "+".join(plan.task(t).op for t in self.tasks)
 
     def _beyond(self) -> dict[int, Region]:
@@ -104,7 +106,7 @@ class Compute(Step):
                 pieces[Key(self.plan.placed[t].write)] = self._task(t, pieces, state)
             piece = pieces[Key(root)]
             loose = root in self.stored and (root not in self.slots or root in self.scattered)
-            if self.apart or loose:
+            if self.apart or loose or (root in self.before and piece.array.nbytes >= CACHED):
                 piece = materialised(piece, state.active[-1])
             state.pieces[Key(root)] = piece
             for key in self.reads(root):
@@ -121,10 +123,8 @@ class Compute(Step):
         buffer, readers = state.slots[slot], state.readers.pop(slot, [])
         lost = {key for key, piece in state.pieces.items() if piece.array is buffer}
         if readers and buffer is not None and buffer.nbytes >= CACHED:
-            results = {id(a): a for key in readers if (a := state.pieces[key].array).size and a is not buffer}
-            old = [buffer, *results.values()]
-            # Loops traced so far may use the results as they are; those to come use them as they are after this.
-            state.replace(old, apart(old, none_after(old[1:], state.active[-1])))
+            bound = none_after([state.pieces[key].array for key in readers], state.active[-1])
+            state.replace(buffer, apart([buffer], bound)[0])
         # What is overwritten must not be used again: the root is after it.
         for keys in state.readers.values():
             keys[:] = [Key(root) if key in lost else key for key in keys]

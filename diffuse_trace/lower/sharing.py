@@ -23,20 +23,29 @@ def worth_storing(plan: Plan, tasks: Sequence[int], temporaries: Set[int]) -> tu
     """The temporaries of a group to store, in program order, and those of them that no loop may recompute.
 
     These are what a kernel reads wherever it likes: a vector that a sparse matrix multiplies.  The rest is chosen
-    greedily: as long as one saves more than `STORING`, the one that saves most.
+    greedily: as long as one saves more than `STORING`, the one that saves most; then those go that no longer do.
     """
     group = _Group(plan, tasks)
     scattered = group.scattered & temporaries
     stored = set(scattered)
     roots = [v for v in group.sources if v not in temporaries]
+    def gain(v: int, others: Set[int]) -> int:
+        counts = group.evaluations([*roots, *others], others)
+        return (counts.get(v, 1) - 1) * group.costs(roots, others)[v] - STORING
+
     while True:
         counts = group.evaluations([*roots, *stored], stored)
         costs = group.costs(roots, stored)
         gains = {v: (counts[v] - 1) * costs[v] - STORING for v in counts if v in temporaries and v not in stored}
         best = max(gains, key=gains.__getitem__, default=None)
         if best is None or gains[best] <= 0:
-            return sorted(stored, key=list(group.sources).index), scattered
+            break
         stored.add(best)
+    # What was chosen first may be cheap to compute from what was chosen later.
+    for v in sorted(stored - scattered, key=list(group.sources).index, reverse=True):
+        if gain(v, stored - {v}) <= 0:
+            stored.remove(v)
+    return sorted(stored, key=list(group.sources).index), scattered
 
 
 class _Group:

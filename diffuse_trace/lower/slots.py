@@ -73,9 +73,12 @@ class Slots:
             made = [Key(root)] if root is not None else step.makes
             for key in (*needed, *made):
                 self.last[key] = max(self.last.get(key, -1), n)
+        self.readers: dict[Key, list[tuple[Compute, int]]] = {}
         for n, (step, root) in enumerate(events):
             if isinstance(step, Compute) and root is not None:
                 self._build(step, root, n)
+                for key in step.reads(root):
+                    self.readers.setdefault(key, []).append((step, root))
             elif isinstance(step, Communicate):
                 step.slots = {s.key: k for k, s in enumerate(self.all) if s.key in step.updates}  # type: ignore[misc]
             elif isinstance(step, Iterate):
@@ -120,6 +123,9 @@ class Slots:
         if chosen is None:
             chosen = Slot(self.builder.aval(key), None, None)
             self.all.append(chosen)
+        if chosen.key is not None:
+            for reader, result in self.readers.get(chosen.key, ()):
+                reader.before.add(result)
         chosen.key, chosen.changed = key, True
         step.slots[root] = (self.number(chosen), in_place)
 

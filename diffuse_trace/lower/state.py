@@ -38,11 +38,12 @@ class State:
     token: Any
     readers: dict[int, list[Key]] = field(default_factory=dict)
 
-    def replace(self, old: Sequence[Any], new: Sequence[Any]) -> None:
-        """Use the ``new`` arrays wherever the ``old`` ones stand."""
-        by = {id(a): b for a, b in zip(old, new, strict=True)}
-        self.pieces = {k: Piece(by.get(id(p.array), p.array), p.region) for k, p in self.pieces.items()}
-        self.slots = [by.get(id(a), a) for a in self.slots]
+    def replace(self, old: Any, new: Any) -> None:
+        """Use the ``new`` array wherever the ``old`` one stands."""
+        for key, piece in self.pieces.items():
+            if piece.array is old:
+                self.pieces[key] = Piece(new, piece.region)
+        self.slots = [new if array is old else array for array in self.slots]
 
 
 class Step:
