@@ -21,7 +21,8 @@ def explain(plan: Plan, ranks: int | None = None) -> str:
     after = _steps(plan, plan.steps, ranks, itertools.count(1))
     groups, temporaries = plan.groups(), plan.temporaries()
     summary = [
-        f"tasks          {len(plan.program.tasks)} in {len(groups)} group{'s'[: len(groups) != 1]}",
+        f"tasks          {len(plan.program.tasks)} in {len(groups)} group{'s'[: len(groups) != 1]}"
+        + f", {plan.repeated} more whose results others have made" * bool(plan.repeated),
         f"temporaries    {len(temporaries)} never materialised, {size(temporary_bytes(plan))} on all ranks together",
         f"exchanges      {len(plan.exchanges())}, allreduces {len(plan.reductions())}",
         f"peak memory    {size(peak_bytes(plan))} on the rank with most",

@@ -142,7 +142,8 @@ class Plan:
 def plan(program: Program, ranks: int, *, mode: str = "1", grid: tuple[int, ...] = (), max_halo: int = 16) -> Plan:
     """Plan a program for a number of ranks; nothing is run.
 
-    The way of the data: values -> versions -> alignment -> needs -> groups with overlap -> transfers and allreduces between.
+    The way of the data: values -> versions -> alignment -> needs -> groups with overlap -> transfers and allreduces
+    between.
     """
     from .schedule import Schedule
     from .values import without_repeats

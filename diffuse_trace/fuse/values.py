@@ -22,7 +22,7 @@ def without_repeats(program: Program) -> tuple[Program, int]:
     """The program without tasks whose whole result another one has made before, and how many those were.
 
     A task goes where its store is written by it alone, is not live and is handed on by no region.  What reads
-    that store reads the other one's then, which must be written once only, too.
+    that store reads the other one's then, which must be written once only, too.  With it goes what only it has read.
     """
     return _Numbering(program).rewritten()
 
@@ -48,24 +48,35 @@ class _Numbering:
         return paths
 
     def rewritten(self) -> tuple[Program, int]:
-        kept: list[IndexTask] = []
-        place: list[int] = []  # of each task: how many are kept before it
+        tasks: list[IndexTask | None] = []
         for n, task in enumerate(self.program.tasks):
             for region in self.program.regions:
                 if n in (region.start, region.middle, region.stop):
                     self._forget(region.start, region.stop)
-            place.append(len(kept))
             task = self._redirected(task)
-            if not self._repeats(n, task):
-                kept.append(task)
-        place.append(len(kept))
-        left = len(self.program.tasks) - len(kept)
-        if not left:
+            tasks.append(None if self._repeats(n, task) else task)
+        if None not in tasks:
             return self.program, 0
+        self._drop_unused(tasks)
+        place = [0]  # of each task: how many are kept before it
+        for kept in tasks:
+            place.append(place[-1] + (kept is not None))
         regions = tuple(
             replace(r, start=place[r.start], middle=place[r.middle], stop=place[r.stop]) for r in self.program.regions
         )
-        return replace(self.program, tasks=tuple(kept), regions=regions), left
+        program = replace(self.program, tasks=tuple(t for t in tasks if t is not None), regions=regions)
+        return program, len(tasks) - place[-1]
+
+    def _drop_unused(self, tasks: list[IndexTask | None]) -> None:
+        """Drop what only dropped tasks have read."""
+        used = {*self.program.live, *self.handed}
+        used |= {id for id, count in self.writes.items() if count > 1}
+        for n in reversed(range(len(tasks))):
+            task = tasks[n]
+            if task is not None and task.output.store.id not in used:
+                tasks[n] = None
+            elif task is not None:
+                used.update(access.store.id for access in task.reads())
 
     def _forget(self, start: int, stop: int) -> None:
         """At the borders of a region: another trip, or none, may leave other values in what it changes."""
@@ -130,5 +141,3 @@ class _Numbering:
         if floats and task.op in ("absolute", "square"):
             return self._number((task.op, *given, rest)), 1
         return self._number((task.op, *given, tuple(signs), rest)), 1
-
-

@@ -29,6 +29,7 @@ def worth_storing(plan: Plan, tasks: Sequence[int], temporaries: Set[int]) -> tu
     scattered = group.scattered & temporaries
     stored = set(scattered)
     roots = [v for v in group.sources if v not in temporaries]
+
     def gain(v: int, others: Set[int]) -> int:
         counts = group.evaluations([*roots, *others], others)
         return (counts.get(v, 1) - 1) * group.costs(roots, others)[v] - STORING
