@@ -65,7 +65,9 @@ class _Numbering:
             replace(r, start=place[r.start], middle=place[r.middle], stop=place[r.stop]) for r in self.program.regions
         )
         program = replace(self.program, tasks=tuple(t for t in tasks if t is not None), regions=regions)
-        return program, len(tasks) - place[-1]
+        stores = program.stores()  # what only repeats have used is no input any more
+        inputs = tuple((store, partition) for store, partition in program.inputs if store.id in stores)
+        return replace(program, inputs=inputs), len(tasks) - place[-1]
 
     def _drop_unused(self, tasks: list[IndexTask | None]) -> None:
         """Drop what only dropped tasks have read."""

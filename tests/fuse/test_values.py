@@ -80,6 +80,13 @@ def test_other_views_parameters_and_scalars_are_other_values() -> None:
         assert left_out(f"write %1 = {one}\nwrite %2 = {other}\nwrite %4 = add[8](%1, %2)", head) == count
 
 
+def test_what_only_a_repeat_has_used_is_no_input_any_more() -> None:
+    head = HEAD.replace("store %2 float64[8]", "store %2 float64[8] input []")
+    text = head + "write %1 = exp[8](%0)\nwrite %2 = exp[8](%0)\nwrite %4 = add[8](%1, %2)\n"
+    program, left = without_repeats(program_of(text))
+    assert left == 1 and [store.id for store, _ in program.inputs] == [0]
+
+
 def test_what_lives_on_is_kept_and_serves_others() -> None:
     tasks = "write %4 = exp[8](%0)\nwrite %1 = exp[8](%0)\nwrite %0 = add[8](%1, %0)"
     assert left_out(tasks) == 1
