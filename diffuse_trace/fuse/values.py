@@ -7,10 +7,9 @@ rounding is symmetric, so that a factor ``-x`` gives the negative of what ``x`` 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import replace
-
-import numpy as np
 
 from ..ir import Access, IndexTask, Privilege, Program, Store
 
@@ -119,27 +118,25 @@ class _Numbering:
         return self.numbers.setdefault(key, len(self.numbers))
 
     def _made(self, task: IndexTask) -> Value:
-        given: list[Hashable] = []
-        signs: list[int] = []
-        floats = task.output.store.dtype.kind == "f" and task.output.privilege is Privilege.WRITE
+        out, given, signs = task.output, list[Hashable](), list[int]()
+        floats = out.store.dtype.kind == "f" and out.privilege is Privilege.WRITE
         for i in task.inputs:
-            if not isinstance(i, Access):
+            if isinstance(i, Access):
+                if i.store.id not in self.values:
+                    self.values[i.store.id] = self._new()
+                number, sign = self.values[i.store.id]
+                given.append((number, i.view))
+                signs.append(sign)
+                floats &= i.store.dtype == out.store.dtype
+            else:
                 given.append(i)
-                continue
-            if i.store.id not in self.values:
-                self.values[i.store.id] = self._new()
-            number, sign = self.values[i.store.id]
-            given.append((number, i.view))
-            signs.append(sign)
-            floats &= i.store.dtype == task.output.store.dtype
-        out = task.output
         rest = task.shape, task.params, task.spelled, str(out.store.dtype), out.privilege, out.reduction
-        if floats and task.op == "negative" and isinstance(i, Access):
-            if i.view.is_identity(out.store.shape):
-                return number, -sign
-            return self._number(("at", given[0], rest)), -sign
+        if floats and task.op == "negative" and signs:
+            view = next(task.reads()).view
+            whole = view.is_identity(out.store.shape)
+            return number if whole else self._number(("at", *given, rest)), -sign
         if floats and task.op in ("multiply", "divide"):
-            return self._number((task.op, *given, rest)), int(np.prod(signs))
+            return self._number((task.op, *given, rest)), math.prod(signs)
         if floats and task.op in ("absolute", "square"):
             return self._number((task.op, *given, rest)), 1
         return self._number((task.op, *given, tuple(signs), rest)), 1

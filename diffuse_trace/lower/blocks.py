@@ -220,17 +220,18 @@ def materialised(piece: Piece, zero: Any) -> Piece:
     """
     if 0 in piece.array.shape or not piece.array.shape:
         return piece
-    return Piece(apart([piece.array], zero)[0], piece.region)
+    return Piece(apart(piece.array, zero), piece.region)
 
 
-def apart(arrays: Sequence[Any], zero: Any) -> tuple[Any, ...]:
-    """The same arrays, all of which are in memory before anything uses one of them; see `materialised`."""
+def apart(array: Any, bound: Any) -> Any:
+    """The same array, as the result of a loop of ``bound`` trips; see `materialised`."""
 
-    def change(state: tuple[Any, ...]) -> tuple[Any, ...]:
-        n, *arrays = state
-        return n + 1, *(_touched(array, n) for array in arrays)
+    def change(state: tuple[Any, Any]) -> tuple[Any, Any]:
+        n, array = state
+        last = lax.slice(array, [m - 1 for m in array.shape], array.shape)
+        return n + 1, lax.dynamic_update_slice(array, last, [0] * array.ndim)
 
-    return tuple(lax.while_loop(lambda state: state[0] < zero, change, (jnp.zeros((), jnp.int32), *arrays))[1:])
+    return lax.while_loop(lambda state: state[0] < bound, change, (jnp.zeros((), jnp.int32), array))[1]
 
 
 def none_after(results: Sequence[Any], zero: Any) -> Any:
@@ -242,11 +243,3 @@ def none_after(results: Sequence[Any], zero: Any) -> Any:
         some = lax.real(some) if jnp.iscomplexobj(some) else some
         zero = jnp.minimum(zero, lax.convert_element_type(some, jnp.int32))
     return zero
-
-
-def _touched(array: Any, n: Any) -> Any:
-    """An array with another element, as far as XLA can know."""
-    if not array.ndim:
-        return jnp.where(n == 7, jnp.zeros_like(array), array)
-    last = lax.slice(array, [m - 1 for m in array.shape], array.shape)
-    return lax.dynamic_update_slice(array, last, [0] * array.ndim)

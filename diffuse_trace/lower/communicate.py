@@ -15,7 +15,7 @@ from jax import lax
 from ..errors import ProgramError
 from ..fuse.plan import Exchange, Partial, Plan, Reduction, Transfer
 from ..ir import Split
-from .blocks import CACHED, Piece, apart, fit, read
+from .blocks import CACHED, Piece, fit, materialised, read
 from .exchange import Messages, add_halo, add_lists, add_move
 from .geometry import Geometry, Region, domain_of, shape_of
 from .patterns import local
@@ -103,12 +103,16 @@ class Communicate(Step):
         """Trace the exchange."""
         for key, held in self.buffers.items():
             state.pieces[key] = Piece(fit(state.pieces[key], held.buffer), held.buffer)
+        for key in self.halos:
+            # XLA asks for a copy of what a call changes, and does without later unless a loop before has taken it in.
+            if state.pieces[key].array.nbytes >= CACHED:
+                state.pieces[key] = materialised(state.pieces[key], state.active[-1])
         vectors = [self._vector(t, state) for t, _, _ in self.gathers]
         packed = [lists.pack(x) for x, (_, _, lists) in zip(vectors, self.gathers, strict=True)]
         updated, results, state.token = state.transport.exchange(
             self.spec,
             [*(state.pieces[k].array for k in self.sources), *packed],
-            self._finished(state),
+            [state.pieces[k].array for k in self.halos],
             self.results,
             state.active,
             state.token,
@@ -123,19 +127,6 @@ class Communicate(Step):
             # Behind the rank's own elements; the region says only how many there are.
             x = jnp.concatenate([own, ghosts])
             state.pieces[key] = Piece(x, ((0, x.shape[0]),))
-
-    def _finished(self, state: State) -> list[Any]:
-        """The buffers whose ghosts are filled in place, apart from the loops that have written them.
-
-        XLA asks for a copy of what a call changes, and leaves it out later unless it has become part of such a loop.
-        """
-        arrays = [state.pieces[k].array for k in self.halos]
-        large = [k for k, array in enumerate(arrays) if array.nbytes >= CACHED]
-        if large:
-            finished = apart([arrays[k] for k in large], state.active[-1])
-            for k, array in zip(large, finished, strict=True):
-                arrays[k] = array
-        return arrays
 
     def _block(self, transfer: Transfer) -> Region:
         """The rank's own elements of the vector that a transfer gathers, in the view's domain."""

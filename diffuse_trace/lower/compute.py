@@ -124,7 +124,7 @@ class Compute(Step):
         lost = {key for key, piece in state.pieces.items() if piece.array is buffer}
         if readers and buffer is not None and buffer.nbytes >= CACHED:
             bound = none_after([state.pieces[key].array for key in readers], state.active[-1])
-            state.replace(buffer, apart([buffer], bound)[0])
+            state.replace(buffer, apart(buffer, bound))
         # What is overwritten must not be used again: the root is after it.
         for keys in state.readers.values():
             keys[:] = [Key(root) if key in lost else key for key in keys]

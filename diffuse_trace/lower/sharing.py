@@ -30,21 +30,16 @@ def worth_storing(plan: Plan, tasks: Sequence[int], temporaries: Set[int]) -> tu
     stored = set(scattered)
     roots = [v for v in group.sources if v not in temporaries]
 
-    def gain(v: int, others: Set[int]) -> int:
-        counts = group.evaluations([*roots, *others], others)
-        return (counts.get(v, 1) - 1) * group.costs(roots, others)[v] - STORING
+    def gains(stored: Set[int]) -> dict[int, int]:
+        """What each other temporary would save if it were stored as well."""
+        counts, costs = group.evaluations([*roots, *stored], stored), group.costs(roots, stored)
+        return {v: (counts[v] - 1) * costs[v] - STORING for v in counts if v in temporaries and v not in stored}
 
-    while True:
-        counts = group.evaluations([*roots, *stored], stored)
-        costs = group.costs(roots, stored)
-        gains = {v: (counts[v] - 1) * costs[v] - STORING for v in counts if v in temporaries and v not in stored}
-        best = max(gains, key=gains.__getitem__, default=None)
-        if best is None or gains[best] <= 0:
-            break
-        stored.add(best)
+    while more := {v: gain for v, gain in gains(stored).items() if gain > 0}:
+        stored.add(max(more, key=more.__getitem__))
     # What was chosen first may be cheap to compute from what was chosen later.
     for v in sorted(stored - scattered, key=list(group.sources).index, reverse=True):
-        if gain(v, stored - {v}) <= 0:
+        if gains(stored - {v}).get(v, 0) <= 0:
             stored.remove(v)
     return sorted(stored, key=list(group.sources).index), scattered
 
