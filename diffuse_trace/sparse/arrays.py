@@ -48,6 +48,7 @@ class SparseArray:
     def _set(self, local: Any, structure: Structure) -> None:
         self._rows, self._structure, self._version = sp.csr_array(local), structure, 0
         self._count: int | None = None
+        self._transpose: tuple[int, Any] | None = None
 
     @classmethod
     def _made(cls, shape: tuple[int, int], local: Any, structure: Structure | None = None) -> Any:
@@ -153,15 +154,9 @@ class SparseArray:
 
     def __repr__(self) -> str:
         kind = "matrix" if self.is_matrix else "array"
-        names = {
-            "csr": "Compressed Sparse Row",
-            "csc": "Compressed Sparse Column",
-            "coo": "COOrdinate",
-            "dia": "DIAgonal",
-        }
         return (
-            f"<{names[self.format]} sparse {kind} of dtype '{self.dtype}'\n\twith {self.nnz} stored elements and shape "
-            f"{self.shape}>"
+            f"<{_NAMES[self.format]} sparse {kind} of dtype '{self.dtype}'\n\twith {self.nnz} stored elements and "
+            f"shape {self.shape}>"
         )
 
     def __len__(self) -> int:
@@ -270,7 +265,12 @@ class SparseArray:
         """The transpose."""
         if axes not in (None, (1, 0)):
             raise ValueError(f"sparse arrays have two axes, which are swapped: axes={axes!r} ({_line()})")
-        return self._like(distributed.transposed(self._local, self.shape), shape=self.shape[::-1])
+        # Kept: `A.T @ x` in a loop transposes, and lays out, once.
+        local, kept = self._local, self._transpose
+        if kept is None or kept[0] != self._version or kept[1]._version:
+            made = self._like(distributed.transposed(local, self.shape), shape=self.shape[::-1])
+            kept = self._transpose = self._version, made
+        return kept[1].copy() if copy else kept[1]
 
     @property
     def T(self) -> Any:
@@ -427,9 +427,9 @@ class SparseArray:
         if not fits:
             raise ValueError(f"inconsistent shapes: {self.shape} and {host.shape} ({_line()})")
         host = host.reshape((1,) * (2 - host.ndim) + host.shape)
-        if host.shape[0] == self.shape[0] and self.shape[0] != 1:
-            host = host[low:high]
-        rows = np.repeat(np.arange(high - low), np.diff(self._local.indptr)) if host.shape[0] > 1 else 0
+        rows: Any = 0
+        if host.shape[0] > 1:
+            host, rows = host[low:high], np.repeat(np.arange(high - low), np.diff(self._local.indptr))
         return self._with(self._local.data * host[rows, self._local.indices if host.shape[1] > 1 else 0])
 
     def __mul__(self, other: Any) -> Any:
@@ -495,19 +495,21 @@ class SparseArray:
     # --- indexing ----------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Any:
-        row, column = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+        row, column = _row_and_column(key)
         if _is_index(row) and _is_index(column):
             return self._element(_within(row, self.shape[0]), _within(column, self.shape[1]))
-        wanted = _selected(row, self.shape[0])
-        columns = _selected(column, self.shape[1])
-        whole = wanted[distributed.own(len(wanted))[0] : distributed.own(len(wanted))[1]]
-        unique, back = np.unique(whole, return_inverse=True)
+        if not self.is_matrix and (_is_index(row) or _is_index(column)):
+            raise NotSupportedError(
+                f"{_line()}: a single row or column would have one dimension, which sparse arrays do not have here; "
+                "use a slice of one, A[i:i+1]"
+            )
+        rows, columns = _selected(row, self.shape[0]), _selected(column, self.shape[1])
+        low, high = distributed.own(len(rows))
+        unique, back = np.unique(rows[low:high], return_inverse=True)
         found = distributed.fetch(self._local, self.shape[0], unique.astype(np.int64))[back]
         if not (isinstance(column, slice) and column == slice(None)):
             found = found[:, columns]
-        if _is_index(row) or _is_index(column):
-            raise NotSupportedError(f"{_line()}: a single row or column is not supported; use a slice of one, A[i:i+1]")
-        return self._like(sp.csr_array(found), shape=(len(wanted), len(columns)))
+        return self._like(sp.csr_array(found), shape=(len(rows), len(columns)))
 
     def _element(self, i: int, j: int) -> Any:
         low, high = distributed.own(self.shape[0])
@@ -532,6 +534,37 @@ def _is_scalar(x: Any) -> bool:
 
 def _is_index(x: Any) -> bool:
     return isinstance(x, int | np.integer) and not isinstance(x, bool)
+
+
+def _row_and_column(key: Any) -> tuple[Any, Any]:
+    """The rows and columns that a key selects independently of each other.
+
+    Raises:
+        IndexError: there are more than two indices.
+        NotSupportedError: the key names places one by one.
+    """
+    items = list(key) if isinstance(key, tuple) else [key]
+    if any(item is None for item in items):
+        raise NotSupportedError(f"{_line()}: a sparse matrix has two dimensions, and np.newaxis would add one")
+    if sum(item is Ellipsis for item in items) == 1:
+        at = next(i for i, item in enumerate(items) if item is Ellipsis)
+        items[at : at + 1] = [slice(None)] * (3 - len(items))
+    if len(items) > 2:
+        raise IndexError(f"too many indices: a sparse matrix has two dimensions, not {len(items)} ({_line()})")
+    row, column = [*items, slice(None)][:2]
+    if not any(isinstance(x, slice) or _is_index(x) for x in (row, column)):
+        # Two arrays of indices: NumPy pairs them, unless the first is a column and the second a row.
+        row, column = (np.asarray(np.asarray(x)) for x in (row, column))
+        if not (row.ndim == 2 and row.shape[1] == 1 and (column.ndim < 2 or column.shape[0] == 1)):
+            raise NotSupportedError(
+                f"{_line()}: two arrays of indices select single places, which sparse matrices do not do here; "
+                "A[numpy.ix_(rows, columns)] selects all their combinations"
+            )
+        row, column = row[:, 0], column.ravel()
+    for x in (row, column):
+        if not isinstance(x, slice) and np.ndim(x) > 1:
+            raise NotSupportedError(f"{_line()}: an array of indices has one dimension here, not {np.ndim(x)}")
+    return row, column
 
 
 def _within(i: Any, n: int) -> int:

@@ -77,14 +77,11 @@ def multiply(matrix: SparseArray, x: Any) -> ndarray:
 
 
 def multiply_left(x: Any, matrix: SparseArray) -> ndarray:
-    """``x @ matrix`` for a dense vector or matrix, by way of the transpose, which is kept."""
+    """``x @ matrix`` for a dense vector or matrix, by way of the transpose, which the matrix keeps."""
     x = core.as_array(x)
     if x.ndim not in (1, 2) or x.shape[-1] != matrix.shape[0]:
         raise ValueError(f"matmul: dimension mismatch: {x.shape} and {matrix.shape} ({_line()})")
-    kept = matrix.__dict__.get("_kept_transpose")
-    if kept is None or kept[0] != matrix._version:
-        kept = matrix.__dict__["_kept_transpose"] = matrix._version, matrix.T.tocsr()
-    return multiply(kept[1], x) if x.ndim == 1 else multiply(kept[1], x.T).T
+    return matrix.T @ x if x.ndim == 1 else (matrix.T @ x.T).T
 
 
 def _line() -> str:

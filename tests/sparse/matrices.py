@@ -95,6 +95,14 @@ sp.csr_array(DENSE)[1:20:3, 2:8]
 sp.csr_array(DENSE)[[4, 0, 4]]
 sp.csr_array(DENSE)[:, [3, 3, 0]]
 sp.csr_array(DENSE)[5:5]
+sp.csr_array(DENSE)[..., 3:5]
+sp.csr_array(DENSE)[numpy.ix_([4, 0, 4], [1, 2])]
+sp.csr_array(DENSE)[:, numpy.arange(m) % 3 == 0]
+sp.csr_matrix(DENSE)[3]
+sp.csr_matrix(DENSE)[:, -2]
+sp.csr_matrix(DENSE)[numpy.ix_([4, 0, 4], [1, 2])]
+Y @ sp.csr_array(COMPLEX)
+sp.csr_array(COMPLEX).T @ Y
 sp.diags_array(TOY, offsets=[0, 2, -3], shape=(n, n))
 sp.diags([Y, Y[:-1]], [0, 1])
 sp.diags_array([1, 2, 3], offsets=1)
@@ -142,6 +150,7 @@ sp.csr_array(DENSE) @ sp.csr_array(DENSE)
 sp.csr_array(SQUARE) + sp.csr_array(DENSE)
 sp.csr_array(DENSE)[99, 0]
 sp.csr_array(DENSE)[[99]]
+sp.csr_array(DENSE)[1, 2, 3]
 sp.coo_array((TRIPLES[2], (TRIPLES[0], TRIPLES[1])), shape=(3, 3))
 sp.csr_array(DENSE) @ 3
 len(sp.csr_array(DENSE))

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import random
+import re
 from pathlib import Path
 
+import hypothesis
+import hypothesis.strategies as st
+import numpy
 import pytest
+import random_matrices
 from launching import launch
+
+import diffuse_trace.sparse as sparse
+from diffuse_trace.errors import NotSupportedError
 
 HERE = Path(__file__).parent
 
@@ -14,6 +23,43 @@ HERE = Path(__file__).parent
 def test_matrices_equal_scipys(ranks: int) -> None:
     done = launch(HERE / "matrices.py", ranks, timeout=200)
     assert done.stdout.strip() == "OK", done.stdout + done.stderr
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(st.randoms(use_true_random=False))
+def test_random_matrices_equal_scipys(choose: random.Random) -> None:
+    assert not random_matrices.differences(choose)
+
+
+@pytest.mark.ranks(2, 3, 4)
+def test_random_matrices_on_ranks(ranks: int) -> None:
+    done = launch(HERE / "random_matrices.py", ranks, args=[f"{20 * ranks}-{20 * ranks + 20}"], timeout=200)
+    assert done.stdout.strip() == "OK", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        (numpy.s_[1], "use a slice of one"),
+        (numpy.s_[:, 1], "use a slice of one"),
+        (([0, 1], [1, 2]), "A[numpy.ix_(rows, columns)]"),
+        (numpy.s_[None], "two dimensions"),
+        (numpy.ones((4, 4), bool), "one dimension"),
+    ],
+)
+def test_what_is_not_selected_says_so(key: object, message: str) -> None:
+    with pytest.raises(NotSupportedError, match=re.escape(message)) as error:
+        sparse.eye_array(4)[key]
+    assert "test_sparse.py:" in str(error.value)
+
+
+def test_the_transpose_is_kept_until_the_matrix_changes() -> None:
+    matrix = sparse.csr_array(numpy.arange(6.0).reshape(2, 3))
+    assert matrix.T is matrix.T
+    matrix.data = numpy.arange(5.0)
+    assert numpy.array_equal(numpy.asarray(matrix.T.toarray()), [[0, 2], [0, 3], [1, 4]])
+    matrix.T.setdiag(7)
+    assert numpy.array_equal(numpy.asarray(matrix.T.toarray()), [[0, 2], [0, 3], [1, 4]])
 
 
 @pytest.mark.ranks(1, 2, 4)

@@ -120,7 +120,7 @@ def aslinearoperator(a: Any) -> LinearOperator:
     if isinstance(a, LinearOperator):
         return a
     if hasattr(a, "_local") and hasattr(a, "shape"):
-        return LinearOperator(a.shape, lambda x: a @ x, lambda x: a.conj().T @ x, lambda x: a @ x, a.dtype)
+        return LinearOperator(a.shape, lambda x: a @ x, lambda x: _adjoint_product(a, x), lambda x: a @ x, a.dtype)
     if hasattr(a, "matvec") and hasattr(a, "shape"):
         return LinearOperator(a.shape, a.matvec, getattr(a, "rmatvec", None), None, getattr(a, "dtype", None))
     if isinstance(a, ndarray | np.ndarray):
@@ -148,3 +148,8 @@ def operator_of(a: Any, n: int, what: str) -> LinearOperator:
     if made.shape != (n, n):
         raise ValueError(f"{what} has the shape {made.shape}, and must be {n} x {n} ({recording.user_line()})")
     return made
+
+
+def _adjoint_product(matrix: Any, x: Any) -> Any:
+    """The product with the adjoint, by way of the transpose, which the matrix keeps."""
+    return matrix.T @ x if matrix.dtype.kind != "c" else (matrix.T @ core.as_array(x).conj()).conj()
