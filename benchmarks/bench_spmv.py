@@ -1,4 +1,4 @@
-"""One sparse product on one core against SciPy's CSR.
+"""One sparse product, as a decorated function, on one core against SciPy's CSR.
 
     diffuse run -n 1 --threads 1 benchmarks/bench_spmv.py
 
@@ -20,6 +20,7 @@ import fem
 from common import medians, report
 from poisson import laplacian
 
+import diffuse_trace as diffuse
 import diffuse_trace.numpy as np
 import diffuse_trace.sparse as sparse
 from diffuse_trace import recording
@@ -59,13 +60,20 @@ for name, (make, limit) in CASES.items():
         host @ x
 
     kept = []
+    step = diffuse.jit(lambda x, ours=ours: ours @ x)
 
-    def product(ours=ours, vector=vector, kept=kept):
+    def product(step=step, vector=vector, kept=kept):
+        kept[:] = [step(vector)]
+        recording.flush()
+
+    def plain(ours=ours, vector=vector, kept=kept):
         kept[:] = [ours @ vector]
         recording.flush()
 
-    t = medians({"ours": product, "scipy": scipys}, 15)
-    rows.append((f"{name}, {host.nnz} elements", f"{t['ours'] * 1e3:8.2f} ms, SciPy {t['scipy'] * 1e3:8.2f} ms"))
+    t = medians({"ours": product, "plain": plain, "scipy": scipys}, 25)
+    assert numpy.allclose(numpy.asarray(kept[0]), host @ x), name
+    each = ", ".join(f"{what} {t[key] * 1e3:.2f}" for key, what in (("plain", "undecorated"), ("scipy", "SciPy")))
+    rows.append((f"{name}, {host.nnz} elements", f"{t['ours'] * 1e3:8.2f} ms, {each}"))
     targets.append((f"SciPy / ours, {name}", t["scipy"] / t["ours"], ">=", limit))
 
 n = 10_000_000

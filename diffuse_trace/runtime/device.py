@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from functools import cache
+from typing import Any
 
 from .. import config
 from . import kept
@@ -45,6 +46,18 @@ def configure() -> None:
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     kept.keep(world().rank)
+
+
+def put(tree: Any) -> Any:
+    """Arrays of the host, on the device; they are there when this returns.
+
+    JAX copies in the background, and runs what reads an array that is not there yet in the background too, as it does
+    what takes over a buffer from that, and so on: what `configure` promises would not hold.
+    """
+    configure()
+    import jax
+
+    return jax.block_until_ready(jax.tree.map(jax.numpy.array, tree))
 
 
 def cores() -> int:

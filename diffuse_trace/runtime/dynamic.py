@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import jax.numpy as jnp
 import numpy as np
 
 from .. import config
@@ -31,13 +30,12 @@ def own_block(shape: tuple[int, ...]) -> tuple[Interval, ...]:
 
 def from_block(shape: tuple[int, ...], block: np.ndarray) -> Data:
     """The data of a new array of ``shape``, given this rank's block of it (as `own_block` says)."""
-    device.configure()
     partition = canonical(shape, world().size, config.get("grid") or ())
     margin = margin_for(partition, len(shape), config.get("halo"))
     held = layout(shape, partition, margin, world().rank)
     local = np.zeros(held.shape, block.dtype)
     local[held.own()] = block
-    return Data(jnp.array(local), partition, margin, reusable=worthwhile(local.shape, local.dtype))
+    return Data(device.put(local), partition, margin, reusable=worthwhile(local.shape, local.dtype))
 
 
 def flat_indices(shape: tuple[int, ...], region: Sequence[Interval]) -> np.ndarray:
@@ -95,7 +93,7 @@ def put(
     first = np.unique(offsets[sequence], return_index=True)[1]
     chosen = sequence[first]
     local.reshape(-1)[offsets[chosen]] = values[chosen]
-    data.buffer, data.valid = jnp.array(local), frozenset()
+    data.buffer, data.valid = device.put(local), frozenset()
 
 
 def select(flat: np.ndarray, values: np.ndarray, total: int, line: str) -> tuple[int, np.ndarray]:

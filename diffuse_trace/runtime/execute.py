@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import jax.numpy as jnp
 import numpy as np
 
 from .. import config
@@ -139,14 +138,13 @@ def conform(stores: Sequence[tuple[Store, Partition]], id: int, data: Data, marg
 
 def scatter(array: np.ndarray) -> Data:
     """The block of this rank of an array that every rank holds."""
-    device.configure()
     ranks = world()
     partition = canonical(array.shape, ranks.size, config.get("grid") or ())
     margin = margin_for(partition, array.ndim, config.get("halo"))
     held = layout(array.shape, partition, margin, ranks.rank)
     local = np.zeros(held.shape, array.dtype)
     local[held.own()] = array[tuple(slice(low, high) for low, high in held.block)]
-    return Data(jnp.array(local), partition, margin, reusable=worthwhile(local.shape, local.dtype))
+    return Data(device.put(local), partition, margin, reusable=worthwhile(local.shape, local.dtype))
 
 
 def local(store: LogicalStore, data: Data, view: View) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:

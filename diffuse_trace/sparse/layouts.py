@@ -213,13 +213,13 @@ def by_diagonals(
                     break
         else:
             if present.all():
-                return Stencil(offsets, first, jnp.asarray(constants), None)
+                return Stencil(offsets, first, constants, None)
             kind = next(t for t in (np.uint8, np.uint16, np.uint32) if len(offsets) <= 8 * t().itemsize)
             bits: Any = np.zeros(count, kind)
             for k in range(len(offsets)):
                 bits = bits | (present[k].astype(kind) << kind(k))
-            return Stencil(offsets, first, jnp.asarray(constants), jnp.asarray(bits))
-    return Diagonals(offsets, first, jnp.asarray(values))
+            return Stencil(offsets, first, constants, bits)
+    return Diagonals(offsets, first, values)
 
 
 def by_rows(
@@ -256,11 +256,11 @@ def by_rows(
     placed_values[target] = data
     return Rows(
         own,
-        jnp.asarray(starts.astype(np.int64)),
-        jnp.asarray(widths.astype(np.int32)),
-        jnp.asarray(sorted_lengths.astype(np.int32)),
-        jnp.asarray(order.astype(np.int32)),
-        jnp.asarray(placed_columns),
-        jnp.asarray(placed_values),
-        jnp.asarray(ghosts.astype(np.int64)),
+        starts.astype(np.int64),
+        widths.astype(np.int32),
+        sorted_lengths.astype(np.int32),
+        order.astype(np.int32),
+        placed_columns,
+        placed_values,
+        ghosts.astype(np.int64),
     )

@@ -103,7 +103,6 @@ def laid_out(matrix: SparseArray, dtype: np.dtype) -> LogicalStore:
     known = kept.get(dtype)
     if known is not None and known[0] == matrix._version:
         return known[1]
-    device.configure()
     local = matrix._local
     if not local.has_sorted_indices or not local.has_canonical_format:
         local = local.copy()
@@ -113,7 +112,7 @@ def laid_out(matrix: SparseArray, dtype: np.dtype) -> LogicalStore:
         structure.pattern = _Plan(matrix.shape, local, dtype)
     plan: _Plan = structure.pattern
     partition = Partition(canonical((matrix.shape[0],), world().size, config.get("grid") or ()).dims)
-    data = Data(plan.layout(local, dtype), partition, (0, 0))
+    data = Data(device.put(plan.layout(local, dtype)), partition, (0, 0))
     store = LogicalStore(matrix.shape, dtype, data, plan.pattern)
     kept[dtype] = matrix._version, store
     return store
