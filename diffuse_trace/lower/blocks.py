@@ -160,6 +160,19 @@ def write(
     return Piece(base, buffer)
 
 
+def overwrite(old: Piece | None, value: Any, access: Access, own: Region, layout: Layout) -> Piece:
+    """As `write`, with values for all elements of the buffer, of which those at the ``own`` points are taken.
+
+    ``old`` is None where nothing of it is kept.
+    """
+    value = in_store_order(value, access.view)
+    target = image(access.view, own)
+    inside = _inside(target, layout)
+    if inside is not None and old is not None:
+        value = jnp.where(inside, value, fit(old, layout.buffer))
+    return Piece(value, layout.buffer)
+
+
 def _put(base: Any, value: Any, region: Region, buffer: Region) -> Any:
     return lax.dynamic_update_slice(
         base, value, [low - first for (low, _), (first, _) in zip(region, buffer, strict=True)]

@@ -12,7 +12,7 @@ from ..errors import ProgramError
 from ..fuse.communication import Gather, Local, Move, Overlap
 from ..fuse.plan import Plan
 from ..ir import Access, IndexTask, Operand, View
-from .blocks import CACHED, Gathered, Piece, apart, fit, image, materialised, none_after, read, write
+from .blocks import CACHED, Gathered, Piece, apart, fit, image, materialised, none_after, overwrite, read, write
 from .geometry import Geometry, Layout, Region, domain_of, hull, shape_of
 from .kernels import Context, kernel
 from .kernels.reduce import identity
@@ -96,18 +96,21 @@ class Compute(Step):
 
     def run(self, state: State) -> None:
         """Trace one loop after the other, in program order of their roots."""
+        in_memory: set[Key] = set()
         for root in self.roots:
             if root in self.slots:
                 self._take_over(root, state)
             pieces = {
                 key: piece for key, piece in state.pieces.items() if key in self.uses or key.version in self.roots
             }
+            everywhere = self._everywhere(root, pieces, state, in_memory)
             for t in self.loop(root):
-                pieces[Key(self.plan.placed[t].write)] = self._task(t, pieces, state)
+                pieces[Key(self.plan.placed[t].write)] = self._task(t, pieces, state, everywhere)
             piece = pieces[Key(root)]
             loose = root in self.stored and (root not in self.slots or root in self.scattered)
             if self.apart or loose or (root in self.before and piece.array.nbytes >= CACHED):
                 piece = materialised(piece, state.active[-1])
+                in_memory.add(Key(root))
             state.pieces[Key(root)] = piece
             for key in self.reads(root):
                 for slot, buffer in enumerate(state.slots):
@@ -129,6 +132,56 @@ class Compute(Step):
         for keys in state.readers.values():
             keys[:] = [Key(root) if key in lost else key for key in keys]
 
+    def _everywhere(self, root: int, pieces: dict[Key, Piece], state: State, in_memory: set[Key]) -> dict[int, Region]:
+        """The points at which the tasks of a root's loop are computed to give all elements of the root's buffer.
+
+        XLA puts results into a buffer that the same loop reads with a branch for each element, one element at a time.
+        It works on many at a time where there is nothing to decide: where the elements that nobody wants, ghosts and
+        what the task does not write, are computed as well.  Empty where the loop does not read its buffer, or would
+        read elements that are not at hand, which costs nothing only along a single axis and from memory.
+        """
+        slot = self.slots.get(root, (-1, False))[0]
+        base = state.slots[slot] if slot >= 0 else None
+        if base is None or not any(pieces[key].array is base for key in self.reads(root)):
+            return {}
+        placed = self.plan.placed[self.producer[root]]
+        output, previous = placed.task.output, self.plan.versions.all[root].previous
+        if any(a.source is None or a.step != 1 for a in output.view.axes) or previous in self._made(self.loop(root)):
+            return {}
+        if not placed.partition.holds(placed.partition.coordinates(self.geometry.rank)):
+            return {}
+        buffer = self.geometry.of(output.store).buffer
+        ends = {a.source: (b[0] - a.offset, b[1] - a.offset) for a, b in zip(output.view.axes, buffer, strict=True)}
+        loop = self.loop(root)
+        points: dict[int, Region] = {placed.index: tuple(ends[d] for d in range(len(ends)) if d in ends)}
+        for t in reversed(loop):
+            task, placed = self.plan.task(t), self.plan.placed[t]
+            operation = kernel(task.op)
+            previous = self.plan.versions.all[placed.write].previous
+            if operation.whole or operation.wide or task.reduces or len(points[t]) != len(task.shape):
+                return {}
+            if previous is not None and placed.write != root:
+                return {}  # what it does not write would have to be known beyond the own block
+            for k, access in enumerate(task.inputs):
+                key = self._source(t, k)
+                if key is None or not isinstance(access, Access):
+                    continue
+                moved = key.view is not None
+                view = View.identity(task.shape) if moved else access.view
+                wanted = domain_of(access.view, points[t]) if moved else points[t]
+                reached = tuple((low, high) for low, high, _ in image(view, wanted))
+                made = self.producer.get(key.version)
+                if made in loop and not moved:
+                    if any(a.source is None or a.step != 1 for a in view.axes):
+                        return {}
+                    points[made] = hull(points[made], reached) if made in points else reached
+                elif (len(buffer) > 1 or key not in in_memory) and any(
+                    low < first or high > last
+                    for (low, high), (first, last) in zip(reached, pieces[key].region, strict=True)
+                ):
+                    return {}
+        return points
+
     def loop(self, root: int) -> list[int]:
         """The tasks that the loop of ``root`` computes: its own and those of its temporaries, in program order."""
         needed: set[int] = set()
@@ -144,8 +197,11 @@ class Compute(Step):
     def reads(self, root: int) -> set[Key]:
         """What the loop of ``root`` needs that is there before it: inputs of the step, and earlier roots."""
         loop = self.loop(root)
-        made = {self.plan.placed[t].write for t in loop}
+        made = self._made(loop)
         return {k for t in loop for k in self.sources[t] if k.view is not None or k.version not in made}
+
+    def _made(self, loop: Sequence[int]) -> set[int]:
+        return {self.plan.placed[t].write for t in loop}
 
     def pointwise(self, root: int, version: int) -> bool:
         """Whether the loop of ``root`` reads ``version`` only where it writes, so that it may write into its buffer."""
@@ -172,7 +228,7 @@ class Compute(Step):
         block = self.geometry.of(self.plan.task(t).output.store).block
         return 2 * math.prod(shape_of(own)) < math.prod(shape_of(block))
 
-    def _task(self, t: int, pieces: dict[Key, Piece], state: State) -> Piece:
+    def _task(self, t: int, pieces: dict[Key, Piece], state: State, everywhere: dict[int, Region]) -> Piece:
         plan, placed = self.plan, self.plan.placed[t]
         task = placed.task
         layout = self.geometry.of(task.output.store)
@@ -182,7 +238,7 @@ class Compute(Step):
             own = self._identity(task, layout)
         inputs = []
         operation = kernel(task.op)
-        own = self.beyond.get(t, own)
+        written, own = own, everywhere.get(t, self.beyond.get(t, own))
         region = self._wider(t, own, pieces) if operation.wide else own
         for k, access in enumerate(task.inputs):
             if isinstance(access, Operand):
@@ -214,7 +270,10 @@ class Compute(Step):
             own = tuple(r if d in kept else (0, 1) for d, r in enumerate(own))
         slot, in_place = self.slots.get(placed.write, (-1, False))
         base = state.slots[slot] if slot >= 0 else None
-        piece = write(old, value, task.output, own if holder or task.reduces else None, layout, base, in_place)
+        if everywhere and slot >= 0:
+            piece = overwrite(old, value, task.output, written, layout)
+        else:
+            piece = write(old, value, task.output, own if holder or task.reduces else None, layout, base, in_place)
         if slot >= 0:
             piece = Piece(fit(piece, layout.buffer), layout.buffer)
             state.slots[slot] = piece.array

@@ -30,6 +30,9 @@ def configure() -> None:
         flags = [os.environ.get("XLA_FLAGS", "")]
         if threads == 1 and "multi_thread_eigen" not in flags[0]:
             flags.append("--xla_cpu_multi_thread_eigen=false")
+        # A loop of one operation, as of `x += y`, goes to a code generator that copies every eight elements thrice.
+        if "xla_backend_extra_options" not in flags[0]:
+            flags.append("--xla_backend_extra_options=xla_cpu_disable_tiled_emitter")
         os.environ["XLA_FLAGS"] = " ".join(f for f in flags if f)
         # The size of XLA's thread pool; loops are cut into as many parts.
         for name in ("PJRT_NPROC", "NPROC"):
