@@ -29,7 +29,7 @@ from .traces import ArrayLeaf, Trace
 #: seconds to compile a loop.
 _BANDWIDTH, _CALL, _COMPILE = 5e9, 3e-5, 0.5
 #: Calls noted at once take about so many seconds, so that Ctrl-C is heeded.
-_SPAN = 0.1
+_SPAN = 0.5
 
 Pairs = tuple[tuple[int, int], ...]
 

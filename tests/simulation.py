@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from diffuse_trace.fuse import Exchange, Group, Partial, Plan, Reduction, Transfer, plan
+from diffuse_trace.fuse.communication import Overlap
 from diffuse_trace.fuse.explain import explain
 from diffuse_trace.fuse.memory import exchange_bytes, peak_bytes, temporary_bytes
 from diffuse_trace.fuse.plan import Repeat, Step
@@ -223,17 +224,44 @@ class Simulation:
         self.moved[transfer.version, view, partition] = results
 
     def _group(self, group: Group) -> None:
+        beyond = [self._beyond(group, rank) for rank in range(self.ranks)]
         for t in group.tasks:
             placed = self.plan.placed[t]
-            self.local[placed.write] = [self._task(t, rank) for rank in range(self.ranks)]
+            self.local[placed.write] = [self._task(t, rank, beyond[rank].get(t)) for rank in range(self.ranks)]
         for version in group.temporaries:
             del self.local[version]
 
-    def _task(self, t: int, rank: int) -> np.ndarray:
+    def _beyond(self, group: Group, rank: int) -> dict[int, Index]:
+        """Of each task that a rank computes beyond its own block: the points that the others of the group need."""
+        wanted: dict[int, Index] = {}
+        producer = {self.plan.placed[t].write: t for t in group.tasks}
+        for t in reversed(group.tasks):
+            placed = self.plan.placed[t]
+            points = wanted.get(t) or slices(placed.partition, placed.task.shape, rank)
+            if points is None or any(s.start >= s.stop for s in points):
+                continue
+            for access, version, need in zip(placed.task.inputs, placed.reads, placed.needs, strict=True):
+                made = producer.get(version)
+                if made is None or not isinstance(access, Access) or not (isinstance(need, Overlap) or t in wanted):
+                    continue
+                ends = []
+                for a in access.view.axes:
+                    reach = range(1) if a.source is None else (points[a.source].start, points[a.source].stop - 1)
+                    ends.append(sorted(a.offset + a.step * x for x in (reach[0], reach[-1])))
+                source = self.plan.placed[made]  # it makes all of a store: its points are that store's elements
+                own = wanted.get(made) or slices(source.partition, source.task.shape, rank)
+                assert own is not None
+                wanted[made] = tuple(
+                    slice(low, high + 1) if s.start >= s.stop else slice(min(s.start, low), max(s.stop, high + 1))
+                    for s, (low, high) in zip(own, ends, strict=True)
+                )
+        return wanted
+
+    def _task(self, t: int, rank: int, beyond: Index | None) -> np.ndarray:
         plan, placed = self.plan, self.plan.placed[t]
         task, store = placed.task, placed.task.output.store
         result = np.full(store.shape, np.nan)
-        own = slices(placed.partition, task.shape, rank)
+        own = beyond or slices(placed.partition, task.shape, rank)
         block = slices(self._partition(store.id), store.shape, rank)
         if task.reduces:
             if block is not None:
@@ -259,7 +287,7 @@ class Simulation:
             outside = np.ones(store.shape, bool)
             if block is not None:
                 outside[block] = False
-            assert np.isnan(result[outside]).all(), f"{task.op} writes elements of other ranks"
+            assert beyond or np.isnan(result[outside]).all(), f"{task.op} writes elements of other ranks"
         return result
 
     def _read(self, access: Access, version: int, partition: Partition, rank: int) -> np.ndarray:

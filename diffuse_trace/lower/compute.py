@@ -96,21 +96,22 @@ class Compute(Step):
 
     def run(self, state: State) -> None:
         """Trace one loop after the other, in program order of their roots."""
-        in_memory: set[Key] = set()
         for root in self.roots:
             if root in self.slots:
                 self._take_over(root, state)
             pieces = {
                 key: piece for key, piece in state.pieces.items() if key in self.uses or key.version in self.roots
             }
-            everywhere = self._everywhere(root, pieces, state, in_memory)
+            everywhere = self._everywhere(root, pieces, state)
             for t in self.loop(root):
                 pieces[Key(self.plan.placed[t].write)] = self._task(t, pieces, state, everywhere)
             piece = pieces[Key(root)]
             loose = root in self.stored and (root not in self.slots or root in self.scattered)
             if self.apart or loose or (root in self.before and piece.array.nbytes >= CACHED):
                 piece = materialised(piece, state.active[-1])
-                in_memory.add(Key(root))
+                state.in_memory.add(Key(root))
+                if root in self.slots:
+                    state.slots[self.slots[root][0]] = piece.array
             state.pieces[Key(root)] = piece
             for key in self.reads(root):
                 for slot, buffer in enumerate(state.slots):
@@ -132,7 +133,7 @@ class Compute(Step):
         for keys in state.readers.values():
             keys[:] = [Key(root) if key in lost else key for key in keys]
 
-    def _everywhere(self, root: int, pieces: dict[Key, Piece], state: State, in_memory: set[Key]) -> dict[int, Region]:
+    def _everywhere(self, root: int, pieces: dict[Key, Piece], state: State) -> dict[int, Region]:
         """The points at which the tasks of a root's loop are computed to give all elements of the root's buffer.
 
         XLA puts results into a buffer that the same loop reads with a branch for each element, one element at a time.
@@ -175,7 +176,7 @@ class Compute(Step):
                     if any(a.source is None or a.step != 1 for a in view.axes):
                         return {}
                     points[made] = hull(points[made], reached) if made in points else reached
-                elif (len(buffer) > 1 or key not in in_memory) and any(
+                elif (len(buffer) > 1 or key not in state.in_memory) and any(
                     low < first or high > last
                     for (low, high), (first, last) in zip(reached, pieces[key].region, strict=True)
                 ):

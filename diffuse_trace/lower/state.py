@@ -27,7 +27,7 @@ class State:
     """What steps work on while they are traced.
 
     ``slots`` are donated buffers, in which results are built; ``readers`` names what loops have made that read what
-    is in a slot now.
+    is in a slot now; ``in_memory`` what is surely stored, and not computed anew by XLA where it is read.
     """
 
     pieces: dict[Key, Piece]
@@ -37,6 +37,10 @@ class State:
     active: Any
     token: Any
     readers: dict[int, list[Key]] = field(default_factory=dict)
+    in_memory: set[Key] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.in_memory = set(self.pieces)
 
     def replace(self, old: Any, new: Any) -> None:
         """Use the ``new`` array wherever the ``old`` one stands."""

@@ -46,10 +46,19 @@ store %1 float64[2] live
 reduce(sum) %1[None, :] = add[8, 2](%0)
 write %1[0] = fill[]()
 """
+#: %1 is computed beyond the own block.
+BEYOND = """\
+store %0 float64[3] input []
+store %1 float64[2]
+store %2 float64[1] live
+write %0[0:1] = add[1](%0[0], %0[0])
+write %1 = add[2](%0[1::-1], %0[1::-1])
+write %2 = add[1](%0[0:1], %1[0:1])
+"""
 
 
 @pytest.mark.parametrize("mode", ["1", "paper", "0"])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize("text", [LARGER, ALIGNED, UPDATED, REDUCED])
+@pytest.mark.parametrize("text", [LARGER, ALIGNED, UPDATED, REDUCED, BEYOND])
 def test_programs_that_were_wrong_once(text: str, ranks: int, mode: str) -> None:
     check(program_of(text, ranks), ranks, mode)
