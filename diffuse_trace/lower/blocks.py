@@ -231,13 +231,13 @@ def materialised(piece: Piece, zero: Any) -> Piece:
     XLA removes `optimization_barrier` before it fuses.  A loop that may change an element, of ``zero`` trips (an
     int32 that XLA does not know), keeps what is before it apart from what is after it, and costs about a microsecond.
     """
-    if 0 in piece.array.shape or not piece.array.shape:
-        return piece
     return Piece(apart(piece.array, zero), piece.region)
 
 
 def apart(array: Any, bound: Any) -> Any:
     """The same array, as the result of a loop of ``bound`` trips; see `materialised`."""
+    if 0 in array.shape or not array.shape:
+        return array
 
     def change(state: tuple[Any, Any]) -> tuple[Any, Any]:
         n, array = state

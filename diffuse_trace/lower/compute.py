@@ -271,6 +271,9 @@ class Compute(Step):
             own = tuple(r if d in kept else (0, 1) for d, r in enumerate(own))
         slot, in_place = self.slots.get(placed.write, (-1, False))
         base = state.slots[slot] if slot >= 0 else None
+        if in_place and not everywhere and self.slight(placed.write):
+            # XLA writes in place only what a loop does not compute from the buffer itself.
+            value = apart(value, state.active[-1])
         if everywhere and slot >= 0:
             piece = overwrite(old, value, task.output, written, layout)
         else:

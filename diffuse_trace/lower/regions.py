@@ -12,6 +12,7 @@ from ..fuse.plan import Plan
 from ..ir import Loop
 from .blocks import Piece, fit
 from .communicate import Communicate
+from .compute import Compute
 from .geometry import Geometry
 from .state import Key, State, Step
 
@@ -81,6 +82,13 @@ class Iterate(_Region):
 
         exchanged = {k for step in self.other if isinstance(step, Communicate) for k in step.updates}
         only = {*self.second, *exchanged}
+        roots = {Key(v) for step in self.other if isinstance(step, Compute) for v in step.roots}
+        pending = list(only)
+        while pending:  # what is updated in place until it is what is carried
+            previous = self.plan.versions.all[pending.pop().version].previous
+            if previous is not None and Key(previous) in roots - only:
+                only.add(Key(previous))
+                pending.append(Key(previous))
         self.slots = Slots(builder, self.other, self.made, set(self.second), only)
 
     def run(self, state: State) -> None:

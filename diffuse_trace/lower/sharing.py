@@ -6,6 +6,7 @@ each offset at which that loop reads it, through however many others: stencils o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence, Set
 
 from ..fuse.plan import Plan
@@ -15,6 +16,7 @@ from .kernels import kernel
 #: What it costs to store an element and load it again, in additions, roughly.
 STORING = 25
 _MOST = 64  # offsets that are told apart
+_LARGE = 16384  # elements of a store from which on a pass over it costs more than an update in place
 
 Offset = tuple[object, ...]
 
@@ -22,12 +24,15 @@ Offset = tuple[object, ...]
 def worth_storing(plan: Plan, tasks: Sequence[int], temporaries: Set[int]) -> tuple[list[int], Set[int]]:
     """The temporaries of a group to store, in program order, and those of them that no loop may recompute.
 
-    These are what a kernel reads wherever it likes: a vector that a sparse matrix multiplies.  The rest is chosen
-    greedily: as long as one saves more than `STORING`, the one that saves most; then those go that no longer do.
+    These are what a kernel reads wherever it likes: a vector that a sparse matrix multiplies.  What a small update
+    changes, as `p[0] = p[1]` does, is stored as well: the update is made in its place, without a loop over the rest.
+    Others are chosen greedily: as long as one saves more than `STORING`, the one that saves most; then those go that
+    no longer do.
     """
     group = _Group(plan, tasks)
     scattered = group.scattered & temporaries
-    stored = set(scattered)
+    kept = scattered | (group.updated & temporaries)
+    stored = set(kept)
     roots = [v for v in group.sources if v not in temporaries]
 
     def gains(stored: Set[int]) -> dict[int, int]:
@@ -38,7 +43,7 @@ def worth_storing(plan: Plan, tasks: Sequence[int], temporaries: Set[int]) -> tu
     while more := {v: gain for v, gain in gains(stored).items() if gain > 0}:
         stored.add(max(more, key=more.__getitem__))
     # What was chosen first may be cheap to compute from what was chosen later.
-    for v in sorted(stored - scattered, key=list(group.sources).index, reverse=True):
+    for v in sorted(stored - kept, key=list(group.sources).index, reverse=True):
         if gains(stored - {v}).get(v, 0) <= 0:
             stored.remove(v)
     return sorted(stored, key=list(group.sources).index), scattered
@@ -51,6 +56,7 @@ class _Group:
         self.sources: dict[int, list[tuple[int, View]]] = {}
         self.cost: dict[int, int] = {}
         self.scattered: set[int] = set()
+        self.updated: set[int] = set()
         for t in tasks:
             placed = plan.placed[t]
             made = {
@@ -60,6 +66,9 @@ class _Group:
             }
             if placed.previous in self.sources:
                 made[placed.previous, View.identity(placed.task.output.store.shape)] = None
+                store = placed.task.output.store
+                if 2 * math.prod(placed.task.shape) < math.prod(store.shape) >= _LARGE:
+                    self.updated.add(placed.previous)
             if kernel(placed.task.op).whole:
                 self.scattered.update(version for version, _ in made)
             self.sources[placed.write] = list(made)
