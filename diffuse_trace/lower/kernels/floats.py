@@ -245,3 +245,52 @@ def frexp(x: Any) -> tuple[Any, Any]:
     value = jnp.where(plain, x, from_bits((bits & ~top) | half, x.dtype))
     exponent = biased.astype(np.int32) - (info.maxexp - 2)
     return value, jnp.where(plain, np.int32(0), exponent)
+
+
+def log(x: Any) -> Any:
+    """The natural logarithm.
+
+    XLA calls the C library's for each float64 on a CPU.  Here it is arithmetic, which it does on many at a time:
+    ``x = 2**k (1 + f)`` with ``1 + f`` between sqrt(1/2) and sqrt(2), and a polynomial in ``f / (2 + f)``; the method
+    and the coefficients are those of FreeBSD's e_log.c (error below 1 ulp).
+    """
+    if x.dtype != np.float64:
+        return lax.log(x)
+    return lax.platform_dependent(x, cpu=_log64, default=lax.log)
+
+
+_LOG = (
+    6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01, 2.222219843214978396e-01,
+    1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01,
+)  # fmt: skip
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_SQRT_HALF, _ONE, _MANTISSA = np.int64(0x3FE6A09E667F3BCD), np.int64(0x3FF0000000000000), np.int64((1 << 52) - 1)
+
+
+def _log64(x: Any) -> Any:
+    bits = lax.bitcast_convert_type(x, np.int64)
+    # Below the normal numbers a representation is a multiple of the smallest one, 2**-1074.
+    tiny = (bits > 0) & (bits <= _MANTISSA)
+    scaled = lax.bitcast_convert_type(bits.astype(np.float64), np.int64)
+    bits = jnp.where(tiny, scaled, bits) + (_ONE - _SQRT_HALF)
+    k = ((bits >> 52) - jnp.where(tiny, np.int64(1023 + 1074), np.int64(1023))).astype(np.float64)
+    f = lax.bitcast_convert_type((bits & _MANTISSA) + _SQRT_HALF, np.float64) - 1
+    s = f / (2 + f)
+    z = s * s
+    w = z * z
+    odd = w * (_LOG[1] + w * (_LOG[3] + w * _LOG[5]))
+    even = z * (_LOG[0] + w * (_LOG[2] + w * (_LOG[4] + w * _LOG[6])))
+    half = 0.5 * f * f
+    value = k * _LN2_HIGH - ((half - (s * (half + (odd + even)) + k * _LN2_LOW)) - f)
+    value = jnp.where((bits_of(x) << 1) == 0, -np.inf, jnp.where(x == np.inf, x, value))
+    return jnp.where((lax.bitcast_convert_type(x, np.int64) < 0) & ((bits_of(x) << 1) != 0) | (x != x), np.nan, value)
+
+
+def log2(x: Any) -> Any:
+    """The logarithm to the base of 2."""
+    return log(x) / constant(np.log(2), x)
+
+
+def log10(x: Any) -> Any:
+    """The logarithm to the base of 10."""
+    return log(x) / constant(np.log(10), x)
