@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ from .kernels import Context, kernel
 from .kernels.reduce import identity
 from .sharing import worth_storing
 from .state import Key, State, Step
+from .strips import run_in_strips, strip_rows
 
 
 class Compute(Step):
@@ -55,6 +57,8 @@ class Compute(Step):
         self.stored, self.scattered = worth_storing(plan, self.tasks, temporaries)
         self.roots += self.stored
         self.roots.sort(key=self.producer.__getitem__)
+        #: Rows of a strip, where it runs in strips, and 0.
+        self.strip = 0 if self.beyond else strip_rows(self, self.roots)
         #: Of each root that is built in a donated buffer: the slot, and whether that holds its old elements.
         self.slots: dict[int, tuple[int, bool]] = {}
         #: Roots that read a buffer which is written later: nothing may compute them anew then.
@@ -96,6 +100,11 @@ class Compute(Step):
 
     def run(self, state: State) -> None:
         """Trace one loop after the other, in program order of their roots."""
+        if self.strip:
+            for root in self.slots:
+                self._take_over(root, state)
+            run_in_strips(self, state)
+            return
         for root in self.roots:
             if root in self.slots:
                 self._take_over(root, state)
@@ -229,17 +238,11 @@ class Compute(Step):
         block = self.geometry.of(self.plan.task(t).output.store).block
         return 2 * math.prod(shape_of(own)) < math.prod(shape_of(block))
 
-    def _task(self, t: int, pieces: dict[Key, Piece], state: State, everywhere: dict[int, Region]) -> Piece:
-        plan, placed = self.plan, self.plan.placed[t]
-        task = placed.task
-        layout = self.geometry.of(task.output.store)
-        own = self.geometry.block(task, placed.partition)
-        holder = placed.partition.holds(placed.partition.coordinates(self.geometry.rank))
-        if task.reduces and any(low >= high for low, high in own):
-            own = self._identity(task, layout)
+    def value(self, t: int, pieces: Mapping[Key, Piece], state: State, own: Region) -> Any:
+        """What a task's kernel makes of some points."""
+        placed = self.plan.placed[t]
+        task, operation = placed.task, kernel(placed.task.op)
         inputs = []
-        operation = kernel(task.op)
-        written, own = own, everywhere.get(t, self.beyond.get(t, own))
         region = self._wider(t, own, pieces) if operation.wide else own
         for k, access in enumerate(task.inputs):
             if isinstance(access, Operand):
@@ -260,7 +263,18 @@ class Compute(Step):
         if region != own:
             cuts = zip(own, region, strict=True)
             value = value[tuple(slice(o[0] - r[0], o[1] - r[0]) if o != r else slice(None) for o, r in cuts)]
-        value = jnp.asarray(value).astype(task.output.store.dtype)
+        return jnp.asarray(value).astype(task.output.store.dtype)
+
+    def _task(self, t: int, pieces: dict[Key, Piece], state: State, everywhere: dict[int, Region]) -> Piece:
+        plan, placed = self.plan, self.plan.placed[t]
+        task = placed.task
+        layout = self.geometry.of(task.output.store)
+        own = self.geometry.block(task, placed.partition)
+        holder = placed.partition.holds(placed.partition.coordinates(self.geometry.rank))
+        if task.reduces and any(low >= high for low, high in own):
+            own = self._identity(task, layout)
+        written, own = own, everywhere.get(t, self.beyond.get(t, own))
+        value = self.value(t, pieces, state, own)
         if task.reduces and not task.shape and not holder:
             # A domain without axes has no empty block: the rank that does not have its point says so here.
             value = jnp.full_like(value, identity(str(task.output.reduction), value.dtype))
@@ -292,7 +306,7 @@ class Compute(Step):
                     f"{task.op} reads {first} to {last} of %{access.store.id}, held from {low} to {high} ({task.line})"
                 )
 
-    def _wider(self, t: int, own: Region, pieces: dict[Key, Piece]) -> Region:
+    def _wider(self, t: int, own: Region, pieces: Mapping[Key, Piece]) -> Region:
         """The own points, and along axes of the output those for which one input alone has ghosts.
 
         A library call is given what lies together in memory: a block without its ghosts would be copied for it.

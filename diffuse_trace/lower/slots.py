@@ -104,10 +104,14 @@ class Slots:
         key = Key(root)
         placed = step.plan.placed[step.producer[root]]
         beyond = placed.index in step.beyond  # more than the buffers of its store hold
+        if step.strip and root in step.stored:
+            return  # a strip of it is all there ever is
         if placed.combined or beyond or not self._large(key) or (self.only is not None and key not in self.only):
             return
         previous = step.plan.versions.all[root].previous
         chosen, in_place = None, False
+        if step.strip:
+            now -= step.roots.index(root)  # strips of all roots are made in turn
         for slot in self.all:
             if slot.key is None or slot.aval != self.builder.aval(key) or self.last.get(slot.key, -1) > now:
                 continue
@@ -116,7 +120,7 @@ class Slots:
             if old and (step.slight(root) or step.pointwise(root, slot.key.version)):
                 chosen, in_place = slot, True
                 break
-            if chosen is None and (over or (not old and step.pointwise(root, slot.key.version))):
+            if chosen is None and (over or (not step.strip and not old and step.pointwise(root, slot.key.version))):
                 chosen = slot
         if chosen is None:
             chosen = next((s for s in self.all if s.key is None and s.aval == self.builder.aval(key)), None)

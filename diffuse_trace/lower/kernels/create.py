@@ -109,7 +109,7 @@ def _eye(context: Context) -> Any:
     return _cast(context, ones, context.dtype)
 
 
-register("fill", _fill)
+register("fill", _fill, pointwise=True)
 register("iota", _iota)
 register("linspace", _linspace)
 register("eye", _eye)

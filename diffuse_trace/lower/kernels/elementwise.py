@@ -221,5 +221,5 @@ def _power_reference(context: Context, x: Any, *rest: Any) -> Any:
 
 for _name in _loops:
     if _name != "power":
-        register(_name, _generator(_name), _reference(_name))
-register("power", _power, _power_reference)
+        register(_name, _generator(_name), _reference(_name), pointwise=True)
+register("power", _power, _power_reference, pointwise=True)

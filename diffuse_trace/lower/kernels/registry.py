@@ -76,6 +76,7 @@ class Kernel:
     their own.  ``whole`` ones get `lower.blocks.Piece`s: all that the rank has of an input, ghosts included, and where
     it lies (of a sparse store what its library has put there), or `Gathered`.  ``wide`` ones may get more points than
     their own along axes of the output, and what they make of these is cut off: they read blocks with their ghosts.
+    ``pointwise`` ones make the same of the same elements wherever these lie.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Kernel:
     exact: bool = False
     whole: bool = False
     wide: bool = False
+    pointwise: bool = False
 
     @property
     def cost(self) -> int:
@@ -148,6 +150,7 @@ def register(
     exact: bool = False,
     whole: bool = False,
     wide: bool = False,
+    pointwise: bool = False,
 ) -> Kernel:
     """Register an operation; ``reference`` defaults to the generator itself, run with ``context.xp = numpy``.
 
@@ -155,7 +158,7 @@ def register(
     """
     if name in _kernels:
         raise ProgramError(f"an operation {name!r} is registered already")
-    made = _kernels[name] = Kernel(name, generate, reference or generate, exact, whole, wide)
+    made = _kernels[name] = Kernel(name, generate, reference or generate, exact, whole, wide, pointwise)
     return made
 
 

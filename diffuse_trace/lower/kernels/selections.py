@@ -32,9 +32,9 @@ def _where_reference(context: Context, condition: Any, a: Any, b: Any) -> Any:
     return np.where(condition, numpy_cast(a, context.dtype), numpy_cast(b, context.dtype))
 
 
-register("copy", lambda context, x: cast(x, context.dtype), _quiet(lambda context, x: x))
-register("where", _where, _quiet(_where_reference))
-register("choose", _where, _quiet(_where_reference))
+register("copy", lambda context, x: cast(x, context.dtype), _quiet(lambda context, x: x), pointwise=True)
+register("where", _where, _quiet(_where_reference), pointwise=True)
+register("choose", _where, _quiet(_where_reference), pointwise=True)
 
 
 def _operands(context: Context, arrays: tuple[Any, ...]) -> list[Any]:
@@ -58,7 +58,7 @@ def _clip_reference(context: Context, x: Any, low: Any, high: Any) -> Any:
     return np.clip(x, low, high)
 
 
-register("clip", _clip, _quiet(_clip_reference))
+register("clip", _clip, _quiet(_clip_reference), pointwise=True)
 
 
 def _complex(x: Any) -> bool:
@@ -80,7 +80,7 @@ register(
     lambda context, x: cast(lax.imag(x) if _complex(x) else jnp.zeros_like(x), context.dtype),
     _quiet(lambda context, x: np.imag(x)),
 )
-register("angle", _angle, _quiet(lambda context, x: np.angle(x)))
+register("angle", _angle, _quiet(lambda context, x: np.angle(x)), pointwise=True)
 
 
 def _given(context: Context, name: str, default: float) -> float:
@@ -110,7 +110,7 @@ def _nan_to_num_reference(context: Context, x: Any) -> Any:
     )
 
 
-register("nan_to_num", _nan_to_num, _quiet(_nan_to_num_reference))
+register("nan_to_num", _nan_to_num, _quiet(_nan_to_num_reference), pointwise=True)
 
 
 def _tolerances(context: Context, rest: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -139,7 +139,7 @@ def _isclose_reference(context: Context, a: Any, b: Any, *rest: Any) -> Any:
     return np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=bool(context.param("equal_nan")))
 
 
-register("isclose", _isclose, _quiet(_isclose_reference))
+register("isclose", _isclose, _quiet(_isclose_reference), pointwise=True)
 
 
 def _round(context: Context, x: Any) -> Any:
@@ -164,7 +164,7 @@ def _rounded(x: Any, decimals: int) -> Any:
     return lax.round(floats.divide(x, scale), nearest) * scale
 
 
-register("round", _round, _quiet(lambda context, x: np.round(x, int(_given(context, "decimals", 0)))))
+register("round", _round, _quiet(lambda context, x: np.round(x, int(_given(context, "decimals", 0)))), pointwise=True)
 
 register("modf_0", lambda context, x: floats.modf_fraction(cast(x, context.dtype)), _quiet(lambda c, x: np.modf(x)[0]))
 register("modf_1", lambda context, x: jnp.trunc(cast(x, context.dtype)), _quiet(lambda c, x: np.modf(x)[1]))
