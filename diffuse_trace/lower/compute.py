@@ -100,14 +100,11 @@ class Compute(Step):
 
     def run(self, state: State) -> None:
         """Trace one loop after the other, in program order of their roots."""
-        if self.strip:
-            for root in self.slots:
-                self._take_over(root, state)
-            run_in_strips(self, state)
-            return
         for root in self.roots:
             if root in self.slots:
                 self._take_over(root, state)
+            if self.strip and self.plan.versions.all[root].store.shape:
+                continue
             pieces = {
                 key: piece for key, piece in state.pieces.items() if key in self.uses or key.version in self.roots
             }
@@ -122,10 +119,20 @@ class Compute(Step):
                 if root in self.slots:
                     state.slots[self.slots[root][0]] = piece.array
             state.pieces[Key(root)] = piece
-            for key in self.reads(root):
-                for slot, buffer in enumerate(state.slots):
-                    if buffer is not None and pieces[key].array is buffer and Key(root) != key:
-                        state.readers.setdefault(slot, []).append(Key(root))
+            self._read_slots(root, pieces, state)
+        if self.strip:
+            pieces = dict(state.pieces)
+            run_in_strips(self, state)
+            for root in self.roots:
+                if Key(root) in state.pieces:
+                    self._read_slots(root, pieces, state)
+
+    def _read_slots(self, root: int, pieces: Mapping[Key, Piece], state: State) -> None:
+        """Note which slots the loop of a root has read."""
+        for key in self.reads(root):
+            for slot, buffer in enumerate(state.slots):
+                if buffer is not None and key in pieces and pieces[key].array is buffer and Key(root) != key:
+                    state.readers.setdefault(slot, []).append(Key(root))
 
     def _take_over(self, root: int, state: State) -> None:
         """Before a buffer is written, all loops that read what it holds must be over.

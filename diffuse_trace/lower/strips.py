@@ -33,11 +33,12 @@ _LOOPS, _BYTES = 3, 1 << 22
 
 def strip_rows(step: Compute, roots: Sequence[int]) -> int:
     """The rows of a strip; 0 where the step does not run in strips."""
+    plan, geometry = step.plan, step.geometry
+    roots = [root for root in roots if plan.versions.all[root].store.shape]
     if len(roots) < _LOOPS or jax.default_backend() != "cpu":
         return 0
-    plan, geometry = step.plan, step.geometry
-    own = _block(step)
-    if any(not plan.versions.all[root].store.shape for root in roots) or any(low >= high for low, high in own):
+    own = _block(step, roots)
+    if any(low >= high for low, high in own):
         return 0
     touched: dict[Key, int] = {Key(root): plan.versions.all[root].store.dtype.itemsize for root in roots}
     for t in step.tasks:
@@ -67,22 +68,23 @@ def strip_rows(step: Compute, roots: Sequence[int]) -> int:
 
 def run_in_strips(step: Compute, state: State) -> None:
     """Trace the loops of a step for a strip, and the loop over the strips; what is left makes a shorter one."""
-    own = _block(step)
+    roots = [root for root in step.roots if step.plan.versions.all[root].store.shape]
+    own = _block(step, roots)
     rows = own[0][1] - own[0][0]
-    made = [root for root in step.roots if root not in step.stored]
+    made = [root for root in roots if root not in step.stored]
     layouts = [step.geometry.of(step.plan.versions.all[root].store) for root in made]
     bases = []
     for root, layout in zip(made, layouts, strict=True):
         slot = step.slots.get(root, (-1, False))[0]
         dtype = step.plan.versions.all[root].store.dtype
         bases.append(state.slots[slot] if slot >= 0 else jnp.zeros(layout.shape, dtype))
-    outside = {key: state.pieces[key] for root in step.roots for key in step.reads(root) if key in state.pieces}
+    outside = {key: state.pieces[key] for root in roots for key in step.reads(root) if key in state.pieces}
 
     def strip(start: Any, length: int, bases: tuple[Any, ...]) -> tuple[Any, ...]:
         region: Region = ((own[0][0], own[0][0] + length), *own[1:])
         pieces = {key: _cut(piece, own, start, region) for key, piece in outside.items()}
         results = dict(zip(made, bases, strict=True))
-        for root in step.roots:
+        for root in roots:
             for t in step.loop(root):
                 points = region if step.plan.task(t).shape else ()
                 value = spread(step.value(t, pieces, state, points), points)
@@ -107,9 +109,9 @@ def run_in_strips(step: Compute, state: State) -> None:
             state.slots[step.slots[root][0]] = array
 
 
-def _block(step: Compute) -> Region:
-    """The own points of the last task, which makes a root."""
-    last = step.plan.placed[step.producer[step.roots[-1]]]
+def _block(step: Compute, roots: Sequence[int]) -> Region:
+    """The own points of the last root."""
+    last = step.plan.placed[step.producer[roots[-1]]]
     return step.geometry.block(last.task, last.partition)
 
 
