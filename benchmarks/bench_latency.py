@@ -2,13 +2,16 @@
 
     diffuse run -n 2 benchmarks/bench_latency.py
 
-The peer is a hand-written `jax.jit` function of the same work with the same MPI handlers: it is what the tracer
-makes, without the tracer.
+Neither finds code that an earlier run has kept.  The peer is a hand-written `jax.jit` function of the same work with
+the same MPI handlers: it is what the tracer makes, without the tracer.
 """
 
 from __future__ import annotations
 
+import os
 import time
+
+os.environ["DIFFUSE_CACHE"] = "0"
 
 import jax
 import jax.numpy as jnp

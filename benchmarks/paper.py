@@ -4,14 +4,16 @@
 
 The programs are those in `examples/`, and the sources are the same for all packages.  NumPy and SciPy run in one
 process on rank 0 while the others wait, with the threads that a rank has.  All are run in turn, and the medians of
-their times a step compared.  Beside them three by hand in JAX (`peer_jax.py`), in one process with as many threads as
-there are cores.
+their times a step compared; what the first steps take, with their compilation, stands behind (less where an earlier run
+has kept code: `DIFFUSE_CACHE`).  Beside them three by hand in JAX (`peer_jax.py`), in one process with as many threads
+as there are cores.
 """
 
 from __future__ import annotations
 
 import statistics
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ import jacobi
 import multigrid
 import poisson
 import shallow_water
-from common import copying, geometric_mean, medians, outside, report, save_bars
+from common import copying, geometric_mean, medians, outside, report, save_bars, slowest, together
 from running import Package, package
 
 import diffuse_trace as diffuse
@@ -147,10 +149,15 @@ def by_hand(name: str, steps: int) -> float:
 
 
 times: dict[str, dict[str, float]] = {}
+cold: dict[str, float] = {}  # seconds of the first steps, which are recorded, planned and compiled
 first = diffuse.rank() == 0
 for name, (make, steps) in APPS.items():
     subjects = {"fused": ours(make, steps, "1"), "paper": ours(make, steps, "paper"), "unfused": ours(make, steps, "0")}
     subjects["numpy"] = on_rank_0(make(package("numpy")) if first else None, steps)
+    together()
+    start = time.perf_counter()
+    subjects["fused"]()
+    cold[name] = slowest(time.perf_counter() - start)
     for _ in range(8):  # the memo is warm, and calls that can be batched are
         subjects["fused"]()
     times[name] = {k: t / steps for k, t in medians(subjects, 5).items()}
@@ -167,7 +174,12 @@ report(
     f"the seven{', small' * small}, {diffuse.ranks()} ranks; the time of a step, and of others relative to it",
     [("stream copy", f"{16 * rows * diffuse.ranks() / stream / 1e9:.1f} GB/s")]
     + [
-        (n, f"{t['fused'] * 1e3:9.3f} ms" + "".join(f"  {p} {t[p] / t['fused']:5.2f}x" for p in t if p != "fused"))
+        (
+            n,
+            f"{t['fused'] * 1e3:9.3f} ms"
+            + "".join(f"  {p} {t[p] / t['fused']:5.2f}x" for p in t if p != "fused")
+            + f"  first {cold[n]:.1f} s",
+        )
         for n, t in times.items()
     ],
     [
@@ -178,6 +190,7 @@ report(
         *((f"jax / fused, {n}", times[n]["jax"] / times[n]["fused"], ">=", 1.0) for n in BY_HAND),
     ],
     times=times,
+    cold=cold,
 )
 if "--plot" in sys.argv and first:
     save_bars(sys.argv[sys.argv.index("--plot") + 1], ratios, "time over fused")

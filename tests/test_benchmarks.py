@@ -20,6 +20,7 @@ def test_the_seven_are_timed_beside_their_peers() -> None:
         by_hand = {"jax"} if name in ("black_scholes", "channel_flow", "shallow_water") else set()
         assert set(by) == {"fused", "paper", "unfused", "numpy"} | by_hand
         assert all(seconds > 0 for seconds in by.values())
+    assert set(found["cold"]) == set(times) and all(seconds > 0 for seconds in found["cold"].values())
     # Times are not judged here, but each ratio is that of the times it stands for.
     ratio = found["jax / fused, shallow_water"]
     assert ratio == times["shallow_water"]["jax"] / times["shallow_water"]["fused"]
