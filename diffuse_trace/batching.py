@@ -154,7 +154,8 @@ class Batch:
                     stop += 1
                 held = any(self.owners[id]() is not None for id, _ in self.pairs or ())
                 loop = self._repeat() if stop - k >= 2 and not held else None
-                if loop is None:
+                # Loops may take two trips at once (`lower/regions.py`): an odd one would end in another buffer.
+                if loop is None or (stop - k) % 2:
                     self._once(k)
                     k += 1
                 else:
