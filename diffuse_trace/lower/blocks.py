@@ -152,11 +152,11 @@ def write(
             return Piece(value, region)
         if base is None:
             return Piece(_select(old, value, target, layout, access), buffer)
-        base = _put(base, value, region, buffer)
+        base = put(base, value, region, buffer)
     assert base is not None
     if old is not None and not in_place:
         for slab in complement(region, layout.block):
-            base = _put(base, fit(old, slab), slab, buffer)
+            base = put(base, fit(old, slab), slab, buffer)
     return Piece(base, buffer)
 
 
@@ -173,7 +173,8 @@ def overwrite(old: Piece | None, value: Any, access: Access, own: Region, layout
     return Piece(value, layout.buffer)
 
 
-def _put(base: Any, value: Any, region: Region, buffer: Region) -> Any:
+def put(base: Any, value: Any, region: Region, buffer: Region) -> Any:
+    """``base``, which lies over ``buffer``, with ``value`` in place of the elements of ``region``."""
     return lax.dynamic_update_slice(
         base, value, [low - first for (low, _), (first, _) in zip(region, buffer, strict=True)]
     )

@@ -58,7 +58,7 @@ class Compute(Step):
         self.roots += self.stored
         self.roots.sort(key=self.producer.__getitem__)
         #: Rows of a strip, where it runs in strips, and 0.
-        self.strip = 0 if self.beyond else strip_rows(self, self.roots)
+        self.strip = 0 if self.beyond else strip_rows(self)
         #: Of each root that is built in a donated buffer: the slot, and whether that holds its old elements.
         self.slots: dict[int, tuple[int, bool]] = {}
         #: Roots that read a buffer which is written later: nothing may compute them anew then.
@@ -119,20 +119,9 @@ class Compute(Step):
                 if root in self.slots:
                     state.slots[self.slots[root][0]] = piece.array
             state.pieces[Key(root)] = piece
-            self._read_slots(root, pieces, state)
+            state.has_read(Key(root), [pieces[key] for key in self.reads(root) if key != Key(root)])
         if self.strip:
-            pieces = dict(state.pieces)
             run_in_strips(self, state)
-            for root in self.roots:
-                if Key(root) in state.pieces:
-                    self._read_slots(root, pieces, state)
-
-    def _read_slots(self, root: int, pieces: Mapping[Key, Piece], state: State) -> None:
-        """Note which slots the loop of a root has read."""
-        for key in self.reads(root):
-            for slot, buffer in enumerate(state.slots):
-                if buffer is not None and key in pieces and pieces[key].array is buffer and Key(root) != key:
-                    state.readers.setdefault(slot, []).append(Key(root))
 
     def _take_over(self, root: int, state: State) -> None:
         """Before a buffer is written, all loops that read what it holds must be over.
@@ -163,13 +152,13 @@ class Compute(Step):
             return {}
         placed = self.plan.placed[self.producer[root]]
         output, previous = placed.task.output, self.plan.versions.all[root].previous
-        if any(a.source is None or a.step != 1 for a in output.view.axes) or previous in self._made(self.loop(root)):
+        loop = self.loop(root)
+        if not _shifted(output.view) or previous in self._made(loop):
             return {}
         if not placed.partition.holds(placed.partition.coordinates(self.geometry.rank)):
             return {}
         buffer = self.geometry.of(output.store).buffer
         ends = {a.source: (b[0] - a.offset, b[1] - a.offset) for a, b in zip(output.view.axes, buffer, strict=True)}
-        loop = self.loop(root)
         points: dict[int, Region] = {placed.index: tuple(ends[d] for d in range(len(ends)) if d in ends)}
         for t in reversed(loop):
             task, placed = self.plan.task(t), self.plan.placed[t]
@@ -189,7 +178,7 @@ class Compute(Step):
                 reached = tuple((low, high) for low, high, _ in image(view, wanted))
                 made = self.producer.get(key.version)
                 if made in loop and not moved:
-                    if any(a.source is None or a.step != 1 for a in view.axes):
+                    if not _shifted(view):
                         return {}
                     points[made] = hull(points[made], reached) if made in points else reached
                 elif (len(buffer) > 1 or key not in state.in_memory) and any(
@@ -362,3 +351,8 @@ class Compute(Step):
         """The points of a rank that has none but contributes the identity: all of the result, nothing to combine."""
         along = {a.source: k for k, a in enumerate(task.output.view.axes)}
         return tuple(layout.block[along[d]] if d in along else (0, 0) for d in range(len(task.shape)))
+
+
+def _shifted(view: View) -> bool:
+    """Whether a view has each axis of its store one element after the other."""
+    return all(a.source is not None and a.step == 1 for a in view.axes)

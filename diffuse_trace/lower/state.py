@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +41,13 @@ class State:
 
     def __post_init__(self) -> None:
         self.in_memory = set(self.pieces)
+
+    def has_read(self, reader: Key, pieces: Iterable[Piece]) -> None:
+        """Note which slots hold what ``reader`` has been computed from."""
+        arrays = {id(piece.array) for piece in pieces}
+        for slot, buffer in enumerate(self.slots):
+            if buffer is not None and id(buffer) in arrays:
+                self.readers.setdefault(slot, []).append(reader)
 
     def replace(self, old: Any, new: Any) -> None:
         """Use the ``new`` array wherever the ``old`` one stands."""

@@ -17,7 +17,7 @@ from jax import lax
 
 from ..fuse.communication import Local
 from ..ir import Access
-from .blocks import Piece, materialised, spread
+from .blocks import Piece, materialised, put, spread
 from .geometry import Region, shape_of
 from .kernels import kernel
 from .state import Key, State
@@ -31,10 +31,10 @@ _STRIP = 1 << 20
 _LOOPS, _BYTES = 3, 1 << 22
 
 
-def strip_rows(step: Compute, roots: Sequence[int]) -> int:
+def strip_rows(step: Compute) -> int:
     """The rows of a strip; 0 where the step does not run in strips."""
     plan, geometry = step.plan, step.geometry
-    roots = [root for root in roots if plan.versions.all[root].store.shape]
+    roots = _arrays(step)
     if len(roots) < _LOOPS or jax.default_backend() != "cpu":
         return 0
     own = _block(step, roots)
@@ -68,45 +68,47 @@ def strip_rows(step: Compute, roots: Sequence[int]) -> int:
 
 def run_in_strips(step: Compute, state: State) -> None:
     """Trace the loops of a step for a strip, and the loop over the strips; what is left makes a shorter one."""
-    roots = [root for root in step.roots if step.plan.versions.all[root].store.shape]
+    roots = _arrays(step)
     own = _block(step, roots)
-    rows = own[0][1] - own[0][0]
-    made = [root for root in roots if root not in step.stored]
-    layouts = [step.geometry.of(step.plan.versions.all[root].store) for root in made]
-    bases = []
-    for root, layout in zip(made, layouts, strict=True):
-        slot = step.slots.get(root, (-1, False))[0]
-        dtype = step.plan.versions.all[root].store.dtype
-        bases.append(state.slots[slot] if slot >= 0 else jnp.zeros(layout.shape, dtype))
+    layouts = {root: step.geometry.of(step.plan.versions.all[root].store) for root in roots if root not in step.stored}
     outside = {key: state.pieces[key] for root in roots for key in step.reads(root) if key in state.pieces}
 
-    def strip(start: Any, length: int, bases: tuple[Any, ...]) -> tuple[Any, ...]:
+    def strip(start: Any, length: int, made: dict[int, Any]) -> dict[int, Any]:
         region: Region = ((own[0][0], own[0][0] + length), *own[1:])
+        place: Any = ((own[0][0] + start, own[0][0] + start + length), *own[1:])
         pieces = {key: _cut(piece, own, start, region) for key, piece in outside.items()}
-        results = dict(zip(made, bases, strict=True))
         for root in roots:
             for t in step.loop(root):
                 points = region if step.plan.task(t).shape else ()
                 value = spread(step.value(t, pieces, state, points), points)
                 pieces[Key(step.plan.placed[t].write)] = Piece(value, points)
-            piece = pieces[Key(root)]
-            if root in step.stored:
-                pieces[Key(root)] = materialised(piece, state.active[-1])
-                continue
-            buffer = step.geometry.of(step.plan.versions.all[root].store).buffer
-            at = [low - first for (low, _), (first, _) in zip(own, buffer, strict=True)]
-            results[root] = lax.dynamic_update_slice(results[root], piece.array, [start + at[0], *at[1:]])
-        return tuple(results[root] for root in made)
+            if root in layouts:
+                made = made | {root: put(made[root], pieces[Key(root)].array, place, layouts[root].buffer)}
+            else:
+                pieces[Key(root)] = materialised(pieces[Key(root)], state.active[-1])
+        return made
 
-    count, rest = divmod(rows, step.strip)
-    carried = lax.fori_loop(0, count, lambda i, bases: strip(i * step.strip, step.strip, bases), tuple(bases))
+    def buffer(root: int) -> Any:
+        dtype = step.plan.versions.all[root].store.dtype
+        return state.slots[step.slots[root][0]] if root in step.slots else jnp.zeros(layouts[root].shape, dtype)
+
+    count, rest = divmod(own[0][1] - own[0][0], step.strip)
+    made = {root: buffer(root) for root in layouts}
+    made = lax.fori_loop(0, count, lambda i, made: strip(i * step.strip, step.strip, made), made)
     if rest:
-        carried = strip(count * step.strip, rest, carried)
-    for root, layout, array in zip(made, layouts, carried, strict=True):
-        state.pieces[Key(root)] = Piece(array, layout.buffer)
+        made = strip(count * step.strip, rest, made)
+    # The strips of all roots are made in turn: whatever one has read, all have.
+    state.has_read(Key(next(iter(layouts))), outside.values())
+    for root, array in made.items():
+        state.pieces[Key(root)] = Piece(array, layouts[root].buffer)
         state.in_memory.add(Key(root))
         if root in step.slots:
             state.slots[step.slots[root][0]] = array
+
+
+def _arrays(step: Compute) -> list[int]:
+    """The roots that are not single values; those are computed before."""
+    return [root for root in step.roots if step.plan.versions.all[root].store.shape]
 
 
 def _block(step: Compute, roots: Sequence[int]) -> Region:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy
 import scipy.sparse as scipy_sparse
+from matrices import changed
 
 import diffuse_trace.numpy as dnp
 import diffuse_trace.sparse as diffuse_sparse
@@ -83,12 +84,6 @@ def expression(choose: random.Random, m: int, n: int) -> str:
             f"changed({square}.tocsr().copy(), 'setdiag', 4)",
         ]
     )
-
-
-def changed(matrix: Any, method: str, *args: Any) -> Any:
-    """The matrix after a method that changes it."""
-    getattr(matrix, method)(*args)
-    return matrix
 
 
 def plain(value: Any) -> numpy.ndarray:

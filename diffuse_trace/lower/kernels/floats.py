@@ -268,7 +268,8 @@ _SQRT_HALF, _ONE, _MANTISSA = np.int64(0x3FE6A09E667F3BCD), np.int64(0x3FF000000
 
 
 def _log64(x: Any) -> Any:
-    bits = lax.bitcast_convert_type(x, np.int64)
+    given = bits = lax.bitcast_convert_type(x, np.int64)
+    zero = given << 1 == 0  # comparisons take the numbers below the normal ones for zeros
     # Below the normal numbers a representation is a multiple of the smallest one, 2**-1074.
     tiny = (bits > 0) & (bits <= _MANTISSA)
     scaled = lax.bitcast_convert_type(bits.astype(np.float64), np.int64)
@@ -282,8 +283,8 @@ def _log64(x: Any) -> Any:
     even = z * (_LOG[0] + w * (_LOG[2] + w * (_LOG[4] + w * _LOG[6])))
     half = 0.5 * f * f
     value = k * _LN2_HIGH - ((half - (s * (half + (odd + even)) + k * _LN2_LOW)) - f)
-    value = jnp.where((bits_of(x) << 1) == 0, -np.inf, jnp.where(x == np.inf, x, value))
-    return jnp.where((lax.bitcast_convert_type(x, np.int64) < 0) & ((bits_of(x) << 1) != 0) | (x != x), np.nan, value)
+    value = jnp.where(zero, -np.inf, jnp.where(x == np.inf, x, value))
+    return jnp.where((given < 0) & ~zero | (x != x), np.nan, value)
 
 
 def log2(x: Any) -> Any:
