@@ -112,6 +112,7 @@ _SETTINGS = (
     Setting("batch", "DIFFUSE_BATCH", "1000", _whole(0), False, "most calls of a jitted function run as one; 0: none"),
     Setting("max_traces", "DIFFUSE_MAX_TRACES", "64", _whole(1), False, "most traces of one jitted function"),
     Setting("timeout", "DIFFUSE_TIMEOUT", "600", _seconds, False, "seconds that a rank waits for another"),
+    Setting("loops", "DIFFUSE_LOOPS", "1", _flag, True, "compile simple loops ourselves on a CPU; 0: XLA does"),
     Setting("threads", "DIFFUSE_THREADS", "", _threads, False, "XLA threads of a rank; empty is cores / ranks"),
     Setting("mpi", "DIFFUSE_MPI", "auto", _choice("auto", "0", "1"), False, "use MPI; auto: when launched under it"),
     Setting("yield", "DIFFUSE_YIELD", "auto", _choice("auto", "0", "1"), False, "give up the core while waiting"),

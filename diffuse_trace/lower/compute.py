@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .. import config
 from ..errors import ProgramError
 from ..fuse.communication import Gather, Local, Move, Overlap
 from ..fuse.plan import Plan
@@ -17,6 +18,8 @@ from .blocks import CACHED, Gathered, Piece, apart, fit, image, materialised, no
 from .geometry import Geometry, Layout, Region, domain_of, hull, shape_of
 from .kernels import Context, kernel
 from .kernels.reduce import identity
+from .loops.build import Loops, expressible
+from .loops.expressions import Unsupported
 from .sharing import worth_storing
 from .state import Key, State, Step
 from .strips import run_in_strips, strip_rows
@@ -45,7 +48,7 @@ class Compute(Step):
         self.sources: dict[int, list[Key]] = {}  # task -> what it needs, its store's old elements included
         uses: dict[Key, None] = {}
         for t in self.tasks:
-            needed = [key for k in range(len(plan.placed[t].reads)) if (key := self._source(t, k)) is not None]
+            needed = [key for k in range(len(plan.placed[t].reads)) if (key := self.source(t, k)) is not None]
             previous = plan.versions.all[plan.placed[t].write].previous
             if previous is not None:
                 needed.append(Key(previous))
@@ -58,7 +61,10 @@ class Compute(Step):
         self.roots += self.stored
         self.roots.sort(key=self.producer.__getitem__)
         #: Rows of a strip, where it runs in strips, and 0.
-        self.strip = 0 if self.beyond else strip_rows(self)
+        self.own = config.get("loops") and jax.default_backend() == "cpu"
+        whole = self.own and expressible(plan, self.tasks)
+        self.strip = 0 if self.beyond or whole else strip_rows(self)
+        self.own = self.own and not self.strip
         #: Of each root that is built in a donated buffer: the slot, and whether that holds its old elements.
         self.slots: dict[int, tuple[int, bool]] = {}
         #: Roots that read a buffer which is written later: nothing may compute them anew then.
@@ -86,7 +92,8 @@ class Compute(Step):
     def _made_here(self, key: Key) -> bool:
         return key.view is None and key.version in self.producer
 
-    def _source(self, t: int, k: int) -> Key | None:
+    def source(self, t: int, k: int) -> Key | None:
+        """The value from which a task takes an input; None for an operand."""
         placed = self.plan.placed[t]
         access, version = placed.task.inputs[k], placed.reads[k]
         if isinstance(access, Operand):
@@ -98,9 +105,27 @@ class Compute(Step):
             return Key(version, access.view, None, what.pattern)
         return Key(version)
 
+    def points(self, t: int) -> Region | None:
+        """The points at which a task is computed here; None where this rank has not even a single one."""
+        placed = self.plan.placed[t]
+        if not placed.partition.holds(placed.partition.coordinates(self.geometry.rank)):
+            return None
+        return self.beyond.get(t, self.geometry.block(placed.task, placed.partition))
+
     def run(self, state: State) -> None:
-        """Trace one loop after the other, in program order of their roots."""
+        """Trace one loop after the other, in program order of their roots.
+
+        Those that can be loops of our own are collected to calls; XLA gets the others.
+        """
+        loops = Loops(self, state)
         for root in self.roots:
+            if self.own:
+                try:
+                    loops.add(root)
+                    continue
+                except Unsupported:
+                    loops.finish()
+                    loops = Loops(self, state)
             if root in self.slots:
                 self._take_over(root, state)
             if self.strip and self.plan.versions.all[root].store.shape:
@@ -122,6 +147,7 @@ class Compute(Step):
             state.has_read(Key(root), [pieces[key] for key in self.reads(root) if key != Key(root)])
         if self.strip:
             run_in_strips(self, state)
+        loops.finish()
 
     def _take_over(self, root: int, state: State) -> None:
         """Before a buffer is written, all loops that read what it holds must be over.
@@ -131,8 +157,9 @@ class Compute(Step):
         slot = self.slots[root][0]
         buffer, readers = state.slots[slot], state.readers.pop(slot, [])
         lost = {key for key, piece in state.pieces.items() if piece.array is buffer}
-        if readers and buffer is not None and buffer.nbytes >= CACHED:
-            bound = none_after([state.pieces[key].array for key in readers], state.active[-1])
+        called = state.ticket is not state.active[-1]
+        if (readers or called) and buffer is not None and buffer.nbytes >= CACHED:
+            bound = none_after([state.pieces[key].array for key in readers], state.ticket)
             state.replace(buffer, apart(buffer, bound))
         # What is overwritten must not be used again: the root is after it.
         for keys in state.readers.values():
@@ -169,7 +196,7 @@ class Compute(Step):
             if previous is not None and placed.write != root:
                 return {}  # what it does not write would have to be known beyond the own block
             for k, access in enumerate(task.inputs):
-                key = self._source(t, k)
+                key = self.source(t, k)
                 if key is None or not isinstance(access, Access):
                     continue
                 moved = key.view is not None
@@ -244,7 +271,7 @@ class Compute(Step):
             if isinstance(access, Operand):
                 inputs.append(state.operands[access.index])
                 continue
-            key = self._source(t, k)
+            key = self.source(t, k)
             assert key is not None
             if operation.whole:
                 inputs.append(self._whole(key, access, pieces[key]))
@@ -319,7 +346,7 @@ class Compute(Step):
             if d is None or len(along) != 1:
                 continue
             k, access = along[0]
-            key = self._source(t, k)
+            key = self.source(t, k)
             if key is None or key.view is not None:
                 continue
             number = next(n for n, a in enumerate(access.view.axes) if a.source == d)

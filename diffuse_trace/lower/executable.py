@@ -211,16 +211,17 @@ class _Builder:
             token = given.pop() if segment.communicates else None
             active = given.pop()
             scalars: list[Any] = [None] * operands
+            vectors: list[Any] = [None] * operands
             for _, indices in reversed(self.packed):
                 vector = given.pop()
                 for place, index in enumerate(indices):
-                    scalars[index] = vector[place]
+                    scalars[index], vectors[index] = vector[place], (vector, place)
             buffers: list[Any] = [None] * slots
             for number, array in zip(order, given, strict=False):
                 buffers[number] = array
             named = [*zip(donated, given, strict=False), *zip(inputs, given[len(order) :], strict=True)]
             pieces = {key: Piece(array, self.region(key)) for key, array in named}
-            state = State(pieces, buffers, scalars, self.transport, active, token)
+            state = State(pieces, buffers, scalars, self.transport, active, token, vectors=vectors)
             for step in segment.steps:
                 step.run(state)
             # JAX would hand out one buffer under two names, and one of them may be donated later.

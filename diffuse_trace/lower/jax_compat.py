@@ -143,6 +143,13 @@ def call(
     return list(function(*arguments, **attributes))
 
 
+def is_literal(atom: Any) -> bool:
+    """Whether an operand in a jaxpr is a constant written in its place."""
+    from jax.extend.core import Literal
+
+    return isinstance(atom, Literal)
+
+
 def configure(**flags: Any) -> None:
     """Set flags of JAX: ``configure(jax_enable_x64=True)``."""
     import jax

@@ -102,7 +102,7 @@ class Iterate(_Region):
 
         def enter(carry: tuple[Any, ...]) -> State:
             buffers, values, token = carry
-            inner = State(dict(state.pieces), list(buffers), state.operands, state.transport, state.active, token)
+            inner = state.inside(list(buffers), token)
             for key, number in home.items():
                 inner.pieces[key] = Piece(buffers[number], self._buffer(key))
             for key, value in zip(loose, values, strict=True):
@@ -184,7 +184,7 @@ class Decide(_Region):
 
         def arm(steps: Sequence[Step], results: Sequence[Key]) -> Any:
             def run(token: Any) -> tuple[Any, ...]:
-                inner = State(dict(state.pieces), [], state.operands, state.transport, state.active, token)
+                inner = state.inside([], token)
                 for step in steps:
                     step.run(inner)
                 values = zip(results, self.made, strict=True)

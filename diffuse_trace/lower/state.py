@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir import Partition, Pattern, View
-from .blocks import Piece
+from .blocks import Piece, none_after
 from .transport import Transport
 
 
@@ -27,7 +27,9 @@ class State:
     """What steps work on while they are traced.
 
     ``slots`` are donated buffers, in which results are built; ``readers`` names what loops have made that read what
-    is in a slot now; ``in_memory`` what is surely stored, and not computed anew by XLA where it is read.
+    is in a slot now; ``in_memory`` what is surely stored, and not computed anew by XLA where it is read.  ``vectors``
+    are the arrays in which operands came, and their places there.  ``ticket`` is an int32 of at most 0 that is known
+    once all calls of loops so far are over.
     """
 
     pieces: dict[Key, Piece]
@@ -37,10 +39,24 @@ class State:
     active: Any
     token: Any
     readers: dict[int, list[Key]] = field(default_factory=dict)
+    vectors: Sequence[tuple[Any, int]] = ()
     in_memory: set[Key] = field(init=False)
+    ticket: Any = field(init=False)
 
     def __post_init__(self) -> None:
         self.in_memory = set(self.pieces)
+        self.ticket = self.active[-1]
+
+    def inside(self, slots: list[Any], token: Any) -> State:
+        """What the steps of a region work on."""
+        return State(
+            dict(self.pieces), slots, self.operands, self.transport, self.active, token, vectors=self.vectors
+        )
+
+    def readers_done(self, slots: Iterable[int]) -> Any:
+        """An int32 of at most 0 that is known once all have read what is in some slots."""
+        keys = [key for slot in slots for key in self.readers.pop(slot, [])]
+        return none_after([self.pieces[key].array for key in keys], self.ticket)
 
     def has_read(self, reader: Key, pieces: Iterable[Piece]) -> None:
         """Note which slots hold what ``reader`` has been computed from."""

@@ -1,0 +1,508 @@
+"""The loops of a step: its tasks as bodies, bodies joined to loops, loops to a call.
+
+What a loop computes of a temporary it computes at the points that need it, each value once.  Roots over the same points
+share a loop, in which one may use what another has just made of the same point, without loading it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...fuse.plan import Plan
+from ...ir import Access, IndexTask, Operand, View
+from ..blocks import Piece, complement, image
+from ..geometry import Region, shape_of
+from ..kernels import kernel
+from ..state import Key, State
+from .body import Body, Box, Code, Fold, Loop, Place, Store, Value, Values
+from .expressions import Unsupported, apply, converted, holds
+from .machine import call
+
+if TYPE_CHECKING:
+    from ..compute import Compute
+
+#: Boxes that the points of a root may be cut into, where what it reads changes within them.
+_PARTS = 12
+#: Elements along the last axis of a loop that are given to a thread-sized piece, as a row, of a one-dimensional array.
+_ROW = 1984
+#: Bytes of a result from which on it is stored past the caches.
+_PAST = 8 << 20
+
+#: The index along an axis for each point of a root: (axis of the root or None, offset, step).
+Index = tuple[int | None, int, int]
+
+
+class _Another(Exception):
+    """The loop has made what is needed now at other points: another loop must come."""
+
+
+class _Cut(Exception):
+    """What is read changes at an index along an axis."""
+
+    def __init__(self, axis: int, at: int) -> None:
+        self.axis, self.at = axis, at
+
+
+def expressible(plan: Plan, tasks: Sequence[int]) -> bool:
+    """Whether all tasks could be in loops, as far as their kernels and dtypes say."""
+    return all(_expressible(plan.task(t), plan) for t in tasks)
+
+
+def _expressible(task: IndexTask, plan: Plan) -> bool:
+    dtypes = [
+        np.dtype(plan.program.operands[i.index]) if isinstance(i, Operand) else i.store.dtype for i in task.inputs
+    ]
+    if not all(holds(d) for d in (*dtypes, task.output.store.dtype)):
+        return False
+    if any(a.store.pattern is not None for a in task.reads()):
+        return False
+    values = Values()
+    args = [values.add(Value("load", d, (), Place(k, 0, (), ()))) for k, d in enumerate(dtypes)]
+    try:
+        if task.reduces:
+            return _folds(task) and converted(args[0], task.output.store.dtype, values) >= 0
+        apply(task, args, values)
+    except Unsupported:
+        return False
+    return True
+
+
+def _folds(task: IndexTask) -> bool:
+    """Whether a task reduces all of its points to one value."""
+    return task.op in ("sum", "prod", "min", "max") and all(a.source is None for a in task.output.view.axes)
+
+
+@dataclass
+class _Array:
+    """An array of a call: ``given`` (None: a new one), over ``region``; ``version`` is the one made in it last."""
+
+    given: Any
+    dtype: np.dtype
+    region: Region
+    written: bool = False
+    version: int | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return shape_of(self.region)
+
+
+@dataclass
+class _Open:
+    """The loop that roots may still join: the element of each root that its points make, and the value."""
+
+    loop: Loop
+    made: dict[int, tuple[tuple[Index, ...], int]] = field(default_factory=dict)
+    written: set[int] = field(default_factory=set)
+
+
+class Loops:
+    """The roots of a step that one call computes, in program order."""
+
+    def __init__(self, step: Compute, state: State) -> None:
+        self.step, self.state, self.plan = step, state, step.plan
+        self.arrays: list[_Array] = []
+        self.places: dict[int, int] = {}  # of given arrays, by identity
+        self.slots: dict[int, int] = {}
+        self.made: dict[int, int] = {}  # version -> array
+        self.loops: list[Loop] = []
+        self.open: _Open | None = None
+        self.roots: list[int] = []
+
+    # --- what is read --------------------------------------------------------------------------
+
+    def _array(self, given: Any, region: Region) -> int:
+        """The number of an array that exists."""
+        if id(given) not in self.places:
+            dtype = np.dtype(given.dtype)
+            if not holds(dtype):
+                raise Unsupported(str(dtype))
+            self.places[id(given)] = len(self.arrays)
+            self.arrays.append(_Array(given, dtype, region))
+        return self.places[id(given)]
+
+    def _task(self, t: int, index: tuple[Index, ...], box: Box, values: Values) -> int:
+        """The value of a task at its points ``index``."""
+        task = self.plan.task(t)
+        if task.reduces:
+            raise Unsupported("a reduction within a loop")
+        args = [self._input(t, k, index, box, values) for k in range(len(task.inputs))]
+        return apply(task, args, values)
+
+    def _input(self, t: int, k: int, index: tuple[Index, ...], box: Box, values: Values) -> int:
+        access = self.plan.task(t).inputs[k]
+        if isinstance(access, Operand):
+            vector, place = self.state.vectors[access.index]
+            number = self._array(vector, ((0, vector.shape[0]),))
+            here = Place(number, place, (0,) * len(box), ((place, place + 1),))
+            return values.add(Value("load", self.arrays[number].dtype, (), here))
+        key = self.step.source(t, k)
+        assert key is not None
+        if key.pattern is not None or access.store.pattern is not None:
+            raise Unsupported("a sparse product")
+        if key.view is None:
+            return self._element(key.version, _elements(access.view, index), box, values)
+        fixed = access.view.broadcast_axes()
+        moved: tuple[Index, ...] = tuple((None, 0, 1) if d in fixed else i for d, i in enumerate(index))
+        return self._load(self.state.pieces[key], moved, box, values)
+
+    def _element(self, version: int, at: tuple[Index, ...], box: Box, values: Values) -> int:
+        """An element of a version."""
+        is_open = self.open is not None and values is self.open.loop.main.values
+        if self.open is not None and is_open and version in self.open.made:
+            made, value = self.open.made[version]
+            if made == at:
+                return value
+        if version in self.made:
+            array = self.arrays[self.made[version]]
+            if is_open and self.open is not None and self.made[version] in self.open.written:
+                raise _Another
+            if array.version != version:
+                raise Unsupported("what has been overwritten")
+            return self._load_from(self.made[version], at, box, values)
+        t = self.step.producer.get(version)
+        if t is None or version in self.step.roots:
+            return self._load(self.state.pieces[Key(version)], at, box, values)
+        inside = self._inside(t, at, box)
+        if inside is not None:
+            return self._task(t, inside, box, values)
+        previous = self.plan.versions.all[version].previous
+        if previous is None:
+            raise Unsupported("elements that nobody has written")
+        return self._element(previous, at, box, values)
+
+    def _inside(self, t: int, at: tuple[Index, ...], box: Box) -> tuple[Index, ...] | None:
+        """The points of a task that write an element; None where none does."""
+        task = self.plan.task(t)
+        index: list[Index] = [(None, 0, 1)] * len(task.shape)
+        for axis, (source, offset, step) in zip(task.output.view.axes, at, strict=True):
+            by = axis.step if axis.source is not None else 1
+            if step % by and source is not None:
+                raise Unsupported("a step")
+            if (offset - axis.offset) % by:
+                return None
+            extent = 1 if axis.source is None else task.shape[axis.source]
+            first, stride = (offset - axis.offset) // by, step // by
+            low, high = (0, 1) if source is None else box[source]
+            ends = sorted((first + stride * low, first + stride * (high - 1))) if source is not None else (first, first)
+            if ends[1] < 0 or ends[0] >= extent:
+                return None
+            if ends[0] < 0 or ends[1] >= extent:
+                assert source is not None
+                cuts = [math.ceil(-first / stride), math.ceil((extent - first) / stride)]
+                cuts += [math.floor(-first / stride) + 1, math.floor((extent - first) / stride) + 1]
+                raise _Cut(source, next(c for c in cuts if low < c < high))
+            if axis.source is not None:
+                index[axis.source] = (source, first, stride) if source is not None else (None, first, 1)
+        return tuple(index)
+
+    def _load(self, piece: Piece, at: tuple[Index, ...], box: Box, values: Values) -> int:
+        return self._load_from(self._array(piece.array, piece.region), at, box, values)
+
+    def _load_from(self, number: int, at: tuple[Index, ...], box: Box, values: Values) -> int:
+        place = self._place(number, at, box)
+        return values.add(Value("load", self.arrays[number].dtype, (), place))
+
+    def _place(self, number: int, at: tuple[Index, ...], box: Box) -> Place:
+        region = self.arrays[number].region
+        reach = _reach(at, box)
+        for (low, high), (first, last) in zip(reach, region, strict=True):
+            if low < first or high > last:
+                raise Unsupported("elements that are not here")
+        strides, pitch, offset = [0] * len(box), 1, 0
+        for (source, start, step), (first, last) in reversed(list(zip(at, region, strict=True))):
+            offset += (start - first) * pitch
+            if source is not None:
+                strides[source] += step * pitch
+            pitch *= last - first
+        return Place(number, offset, tuple(strides), reach)
+
+    # --- what is made --------------------------------------------------------------------------
+
+    def add(self, root: int) -> None:
+        """Add a root.  Raises `Unsupported`, and then nothing has changed."""
+        t = self.step.producer[root]
+        box = self.step.points(t)
+        if box is None or any(low >= high for low, high in box):
+            raise Unsupported("no points")
+        box = box or ((0, 1),)
+        before = dict(self.places), list(self.arrays), dict(self.slots)
+        try:
+            if self.open is not None and self.open.loop.main.box == box:
+                try:
+                    return self._join(root, t, box)
+                except (_Another, _Cut):
+                    self.places, self.arrays, self.slots = before[0], before[1], before[2]
+                    before = dict(self.places), list(self.arrays), dict(self.slots)
+            self._begin(root, t, box)
+        except Unsupported:
+            self.places, self.arrays, self.slots = before
+            raise
+
+    def _join(self, root: int, t: int, box: Box) -> None:
+        """Add a root to the open loop."""
+        assert self.open is not None
+        loop = self.open.loop
+        made, *rest = self._root(root, t, Body(box, loop.main.values, [], []), loop)
+        first = [body for body in rest if body.box[:-1] != box[:-1]]
+        if any(load.array == body.stores[0].place.array for body in first for load in _loads(loop)):
+            raise _Another
+        loop.main.stores += made.stores
+        loop.main.folds += made.folds
+        loop.beside += [body for body in rest if body not in first]
+        self.loops[-1:-1] = [Loop(body, []) for body in first]
+        self._committed(root, t, loop.main, made)
+
+    def _begin(self, root: int, t: int, box: Box) -> None:
+        """Add a root with a loop of its own; of several where what it reads changes within its points."""
+        pending, done = [box], []
+        was, self.open = self.open, None
+        try:
+            while pending:
+                part = pending.pop()
+                if len(pending) + len(done) > _PARTS:
+                    raise Unsupported("many parts")
+                try:
+                    done.append((part, self._root(root, t, Body(part, Values(), [], []), None, part == box)))
+                except _Cut as cut:
+                    low, high = part[cut.axis]
+                    for ends in ((low, cut.at), (cut.at, high)):
+                        pending.append((*part[: cut.axis], ends, *part[cut.axis + 1 :]))
+            if len(done) > 1:
+                done = self._together(root, t, box, done)
+        except BaseException:
+            self.open = was
+            raise
+        if len(done) == 1:
+            bodies = done[0][1]
+            loop = Loop(bodies[0], [b for b in bodies[1:] if b.box[:-1] == box[:-1]])
+            self.loops += [Loop(b, []) for b in bodies[1:] if b.box[:-1] != box[:-1]]
+            self.loops.append(loop)
+            self.open = _Open(loop)
+            self._committed(root, t, bodies[0], bodies[0])
+            return
+        for _, bodies in done:
+            self.loops += [Loop(b, []) for b in bodies]
+        self._committed(root, t, None, done[0][1][0])
+
+    def _together(self, root: int, t: int, box: Box, parts: list[Any]) -> list[Any]:
+        """The parts of a root, with what lies beside them once."""
+        if self.plan.task(t).reduces:
+            raise Unsupported("a reduction in parts")
+        return parts
+
+    def _committed(self, root: int, t: int, main: Body | None, made: Body) -> None:
+        task = self.plan.task(t)
+        number = made.folds[0].array if task.reduces else made.stores[0].place.array
+        self.arrays[number].written, self.arrays[number].version = True, root
+        self.made[root] = number
+        self.roots.append(root)
+        if self.open is not None and main is not None:
+            self.open.written.add(number)
+            if not task.reduces:
+                self.open.made[root] = _elements(task.output.view, _identity(len(task.shape))), made.stores[0].value
+
+    def _root(self, root: int, t: int, body: Body, loop: Loop | None, whole: bool = True) -> list[Body]:
+        """The body of a root, or a part of it, and what is beside."""
+        task = self.plan.task(t)
+        identity = _identity(len(task.shape))
+        if task.reduces:
+            return [self._fold(root, t, body)]
+        value = self._task(t, identity, body.box, body.values)
+        points = self.step.points(t)
+        assert points is not None
+        elements = _elements(task.output.view, identity)
+        target = image(task.output.view, points)
+        previous = self.plan.versions.all[root].previous
+        number, in_place = self._target(root, t, target)
+        array = self.arrays[number]
+        if any(step != 1 for _, _, step in target) and not in_place:
+            raise Unsupported("a step")
+        place = self._place(number, elements, body.box)
+        if not task.shape:
+            place = Place(number, place.offset, (1,), place.reach)
+        if place.strides[-1] < 1 or place.strides[-1] > 4:
+            raise Unsupported("a store across rows")
+        self._check_hazards(body.values.loads([value]), loop, place)
+        large = math.prod(array.shape) * array.dtype.itemsize >= _PAST and place.strides[-1] == 1
+        body.stores.append(Store(place, value, large))
+        bodies = [body]
+        if previous is not None and not in_place and whole:
+            region = tuple((low, high) for low, high, _ in target)
+            shift = [0] * len(region)
+            for k, axis in enumerate(task.output.view.axes):
+                if axis.source == k and axis.step == 1:
+                    shift[k] = axis.offset
+            for rest in complement(region, self.step.geometry.of(task.output.store).block):
+                bodies.append(self._copy(previous, number, rest, shift))
+                self._check_hazards(bodies[-1].loads(), loop, bodies[-1].stores[0].place)
+        elif previous is not None and not in_place:
+            raise Unsupported("parts of an update")
+        return bodies
+
+    def _copy(self, version: int, number: int, elements: Region, shift: Sequence[int]) -> Body:
+        """A body that copies elements of a version as they are."""
+        box = tuple((low - s, high - s) for (low, high), s in zip(elements, shift, strict=True))
+        at: tuple[Index, ...] = tuple((k, s, 1) for k, s in enumerate(shift))
+        values = Values()
+        if self.open is not None and version in self.open.made:
+            raise _Another
+        value = self._element(version, at, box, values)
+        return Body(box, values, [Store(self._place(number, at, box), value)], [])
+
+    def _fold(self, root: int, t: int, body: Body) -> Body:
+        task = self.plan.task(t)
+        if not _folds(task) or root in self.step.slots:
+            raise Unsupported("a reduction along axes")
+        value = self._input(t, 0, _identity(len(task.shape)), body.box, body.values)
+        value = converted(value, task.output.store.dtype, body.values)
+        region = tuple((low, high) for low, high, _ in image(task.output.view, ((0, 1),) * len(task.shape)))
+        self.arrays.append(_Array(None, task.output.store.dtype, region))
+        body.folds.append(Fold(len(self.arrays) - 1, task.op, value))
+        return body
+
+    def _target(self, root: int, t: int, target: Sequence[tuple[int, int, int]]) -> tuple[int, bool]:
+        """The array in which a root is made, and whether that holds its old elements."""
+        task = self.plan.task(t)
+        layout = self.step.geometry.of(task.output.store)
+        previous = self.plan.versions.all[root].previous
+        slot, in_place = self.step.slots.get(root, (-1, False))
+        if slot >= 0:
+            number = self.slots.get(slot)
+            if number is None:
+                number = self._array(self.state.slots[slot], layout.buffer)
+                self.slots[slot] = number
+            if in_place and previous is not None:
+                held = self.made.get(previous)
+                if held is None:
+                    piece = self.state.pieces.get(Key(previous))
+                    held = None if piece is None else self.places.get(id(piece.array))
+                if held != number:
+                    raise Unsupported("old elements that are elsewhere")
+            return number, in_place and previous is not None
+        known = next((n for n, a in enumerate(self.arrays) if a.version == -root - 1), None)
+        if known is None:
+            region = layout.buffer if previous is not None else tuple((low, high) for low, high, _ in target)
+            known = len(self.arrays)
+            self.arrays.append(_Array(None, task.output.store.dtype, region, version=-root - 1))
+        return known, False
+
+    @staticmethod
+    def _check_hazards(loads: Sequence[Place], loop: Loop | None, place: Place) -> None:
+        """No point may change what another reads after it."""
+        for read in (*loads, *(_loads(loop) if loop is not None else ())):
+            if read.array != place.array or (read.offset, read.strides) == (place.offset, place.strides):
+                continue
+            if all(a < d and c < b for (a, b), (c, d) in zip(read.reach, place.reach, strict=True)):
+                if loop is None:
+                    raise Unsupported("an update of what is read beside")
+                raise _Another
+
+    # --- the call ------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Trace the call, if there is anything to compute."""
+        if not self.roots:
+            return
+        state, step = self.state, self.step
+        self._leave_out()
+        used = {p.array for loop in self.loops for b in loop.bodies() for p in _places(b)}
+        order = sorted(used)
+        renumbered = {number: n for n, number in enumerate(order)}
+        arrays = [self.arrays[n] for n in order]
+        code = Code([(a.dtype, a.shape) for a in arrays], [_renumbered(_rows(x), renumbered) for x in self.loops])
+        results = [n for n, a in enumerate(arrays) if a.written]
+        given = [None if a.given is None else a.given for a in arrays]
+        after = state.readers_done({s for s, n in self.slots.items() if n in used})
+        state.ticket, made = call(code, results, given, after)
+        outputs = {order[n]: array for n, array in zip(results, made, strict=True)}
+        # What is overwritten must not be used again to see whether it is over: what is made there is after it.
+        lost = {id(a.given): Key(a.version) for a in arrays if a.written and a.given is not None and a.version}
+        for keys in state.readers.values():
+            keys[:] = [lost.get(id(state.pieces[key].array), key) for key in keys]
+        for slot, number in self.slots.items():
+            if number in outputs:
+                state.slots[slot] = outputs[number]
+        for root in self.roots:
+            number = self.made[root]
+            if number in outputs and self.arrays[number].version == root:
+                piece = Piece(outputs[number], self.arrays[number].region)
+                state.pieces[Key(root)] = piece
+                state.in_memory.add(Key(root))
+
+    def _leave_out(self) -> None:
+        """Do not store what only this call needs and nothing loads."""
+        loaded = {p.array for loop in self.loops for p in _loads(loop)}
+        later = [root for root in self.step.roots if root not in self.roots]
+        if later:
+            return
+        for root in self.roots:
+            number = self.made[root]
+            if root in self.step.stored and root not in self.step.slots and number not in loaded:
+                for loop in self.loops:
+                    for body in loop.bodies():
+                        body.stores[:] = [s for s in body.stores if s.place.array != number]
+        self.loops[:] = [loop for loop in self.loops if any(b.stores or b.folds for b in loop.bodies())]
+
+
+def _identity(ndim: int) -> tuple[Index, ...]:
+    return tuple((d, 0, 1) for d in range(ndim))
+
+
+def _elements(view: View, index: tuple[Index, ...]) -> tuple[Index, ...]:
+    """The element that a view names, for each point."""
+    result: list[Index] = []
+    for a in view.axes:
+        if a.source is None:
+            result.append((None, a.offset, 1))
+            continue
+        source, offset, step = index[a.source]
+        result.append((source, a.offset + a.step * offset, a.step * step if source is not None else 1))
+    return tuple(result)
+
+
+def _reach(at: tuple[Index, ...], box: Box) -> Box:
+    """The elements that the points of a box name."""
+    result = []
+    for source, offset, step in at:
+        low, high = (0, 1) if source is None else box[source]
+        ends = (offset, offset) if source is None else sorted((offset + step * low, offset + step * (high - 1)))
+        result.append((ends[0], ends[1] + 1))
+    return tuple(result)
+
+
+def _places(body: Body) -> list[Place]:
+    stores = [s.place for s in body.stores]
+    folds = [Place(f.array, 0, (), ()) for f in body.folds]
+    return [*body.loads(), *stores, *folds]
+
+
+def _loads(loop: Loop) -> list[Place]:
+    return [place for body in loop.bodies() for place in body.loads()]
+
+
+def _renumbered(loop: Loop, numbers: dict[int, int]) -> Loop:
+    """A loop whose arrays have other numbers."""
+
+    def moved(place: Place) -> Place:
+        return Place(numbers[place.array], place.offset, place.strides, place.reach)
+
+    def body(b: Body) -> Body:
+        values, number = Values(), {}
+        for n in b.values.needed(b.results()):
+            v = b.values.all[n]
+            args = tuple(number[a] for a in v.args)
+            number[n] = values.add(Value(v.op, v.dtype, args, moved(v.extra) if v.op == "load" else v.extra))
+        stores = [Store(moved(s.place), number[s.value], s.past) for s in b.stores]
+        return Body(b.box, values, stores, [Fold(numbers[f.array], f.operator, number[f.value]) for f in b.folds])
+
+    return Loop(body(loop.main), [body(b) for b in loop.beside])
+
+
+def _rows(loop: Loop) -> Loop:
+    return loop

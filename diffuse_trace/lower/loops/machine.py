@@ -1,0 +1,71 @@
+"""Loops as machine code: compiled once for each text, known to XLA by the text's digest."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+from llvmlite import binding
+
+from .. import jax_compat
+from .body import Code
+from .emit import emit
+
+_PREFIX = "diffuse_loops_"
+_NAME = "loops"
+
+
+def call(code: Code, results: Sequence[int], given: Sequence[Any], after: Any) -> tuple[Any, list[Any]]:
+    """Call the loops in a traced function.
+
+    Args:
+        code: the loops.
+        results: the numbers of the arrays that they write.
+        given: for each array what it is at the beginning; None for one that is made.
+        after: an int32 that is known once all is over that must be before.
+
+    Returns:
+        An int32 that is known once the loops are over, and the arrays in ``results`` afterwards.
+    """
+    shapes = [jax.ShapeDtypeStruct((), np.int32)]
+    shapes += [jax.ShapeDtypeStruct(code.arrays[n][1], code.arrays[n][0]) for n in results]
+    arguments, aliases = [after], {0: 0}
+    for number, array in enumerate(given):
+        if array is None:
+            continue
+        if number in results:
+            aliases[len(arguments)] = 1 + results.index(number)
+        arguments.append(array)
+    present = [number for number, array in enumerate(given) if array is not None]
+    name = _registered(emit(code, _NAME, present, results))
+    made = jax_compat.call(name, shapes, arguments, aliases)
+    return made[0], made[1:]
+
+
+@cache
+def _target() -> Any:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    host = binding.Target.from_default_triple()
+    features = binding.get_host_cpu_features().flatten()
+    return host.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=3)
+
+
+_engines: list[Any] = []  # they own the code
+
+
+@cache
+def _registered(text: str) -> str:
+    """Compile a module; the name under which XLA finds its function."""
+    name = _PREFIX + hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+    module = binding.parse_assembly(text)
+    module.verify()
+    engine = binding.create_mcjit_compiler(module, _target())
+    engine.finalize_object()
+    _engines.append(engine)
+    jax_compat.register(name, engine.get_function_address(_NAME))
+    return name
