@@ -49,9 +49,7 @@ class State:
 
     def inside(self, slots: list[Any], token: Any) -> State:
         """What the steps of a region work on."""
-        return State(
-            dict(self.pieces), slots, self.operands, self.transport, self.active, token, vectors=self.vectors
-        )
+        return State(dict(self.pieces), slots, self.operands, self.transport, self.active, token, vectors=self.vectors)
 
     def readers_done(self, slots: Iterable[int]) -> Any:
         """An int32 of at most 0 that is known once all have read what is in some slots."""

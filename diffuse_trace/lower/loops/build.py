@@ -7,17 +7,16 @@ share a loop, in which one may use what another has just made of the same point,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ...fuse.plan import Plan
-from ...ir import Access, IndexTask, Operand, View
+from ...ir import IndexTask, Operand, View
 from ..blocks import Piece, complement, image
 from ..geometry import Region, shape_of
-from ..kernels import kernel
 from ..state import Key, State
 from .body import Body, Box, Code, Fold, Loop, Place, Store, Value, Values
 from .expressions import Unsupported, apply, converted, holds
@@ -25,6 +24,8 @@ from .machine import call
 
 if TYPE_CHECKING:
     from ..compute import Compute
+
+T = TypeVar("T")
 
 #: Boxes that the points of a root may be cut into, where what it reads changes within them.
 _PARTS = 12
@@ -260,41 +261,24 @@ class Loops:
 
     def _begin(self, root: int, t: int, box: Box) -> None:
         """Add a root with a loop of its own; of several where what it reads changes within its points."""
-        pending, done = [box], []
         was, self.open = self.open, None
         try:
-            while pending:
-                part = pending.pop()
-                if len(pending) + len(done) > _PARTS:
-                    raise Unsupported("many parts")
-                try:
-                    done.append((part, self._root(root, t, Body(part, Values(), [], []), None, part == box)))
-                except _Cut as cut:
-                    low, high = part[cut.axis]
-                    for ends in ((low, cut.at), (cut.at, high)):
-                        pending.append((*part[: cut.axis], ends, *part[cut.axis + 1 :]))
-            if len(done) > 1:
-                done = self._together(root, t, box, done)
+            done = _parts(box, lambda part: self._root(root, t, Body(part, Values(), [], []), None, part == box))
+            if len(done) > 1 and self.plan.task(t).reduces:
+                raise Unsupported("a reduction in parts")
         except BaseException:
             self.open = was
             raise
         if len(done) == 1:
-            bodies = done[0][1]
+            bodies = done[0]
             loop = Loop(bodies[0], [b for b in bodies[1:] if b.box[:-1] == box[:-1]])
             self.loops += [Loop(b, []) for b in bodies[1:] if b.box[:-1] != box[:-1]]
             self.loops.append(loop)
             self.open = _Open(loop)
             self._committed(root, t, bodies[0], bodies[0])
             return
-        for _, bodies in done:
-            self.loops += [Loop(b, []) for b in bodies]
-        self._committed(root, t, None, done[0][1][0])
-
-    def _together(self, root: int, t: int, box: Box, parts: list[Any]) -> list[Any]:
-        """The parts of a root, with what lies beside them once."""
-        if self.plan.task(t).reduces:
-            raise Unsupported("a reduction in parts")
-        return parts
+        self.loops += [Loop(b, []) for bodies in done for b in bodies]
+        self._committed(root, t, None, done[0][0])
 
     def _committed(self, root: int, t: int, main: Body | None, made: Body) -> None:
         task = self.plan.task(t)
@@ -339,15 +323,16 @@ class Loops:
                 if axis.source == k and axis.step == 1:
                     shift[k] = axis.offset
             for rest in complement(region, self.step.geometry.of(task.output.store).block):
-                bodies.append(self._copy(previous, number, rest, shift))
-                self._check_hazards(bodies[-1].loads(), loop, bodies[-1].stores[0].place)
+                box = tuple((low - s, high - s) for (low, high), s in zip(rest, shift, strict=True))
+                for copy in _parts(box, lambda part: self._copy(previous, number, part, shift)):
+                    self._check_hazards(copy.loads(), loop, copy.stores[0].place)
+                    bodies.append(copy)
         elif previous is not None and not in_place:
             raise Unsupported("parts of an update")
         return bodies
 
-    def _copy(self, version: int, number: int, elements: Region, shift: Sequence[int]) -> Body:
-        """A body that copies elements of a version as they are."""
-        box = tuple((low - s, high - s) for (low, high), s in zip(elements, shift, strict=True))
+    def _copy(self, version: int, number: int, box: Box, shift: Sequence[int]) -> Body:
+        """A body that copies elements of a version as they are: those ``shift`` beyond the points."""
         at: tuple[Index, ...] = tuple((k, s, 1) for k, s in enumerate(shift))
         values = Values()
         if self.open is not None and version in self.open.made:
@@ -409,7 +394,7 @@ class Loops:
         """Trace the call, if there is anything to compute."""
         if not self.roots:
             return
-        state, step = self.state, self.step
+        state = self.state
         self._leave_out()
         used = {p.array for loop in self.loops for b in loop.bodies() for p in _places(b)}
         order = sorted(used)
@@ -448,6 +433,22 @@ class Loops:
                     for body in loop.bodies():
                         body.stores[:] = [s for s in body.stores if s.place.array != number]
         self.loops[:] = [loop for loop in self.loops if any(b.stores or b.folds for b in loop.bodies())]
+
+
+def _parts(box: Box, make: Callable[[Box], T]) -> list[T]:
+    """What ``make`` gives for a box, or for its parts where what is read changes within it."""
+    pending, done = [box], []
+    while pending:
+        part = pending.pop()
+        if len(pending) + len(done) > _PARTS:
+            raise Unsupported("many parts")
+        try:
+            done.append(make(part))
+        except _Cut as cut:
+            low, high = part[cut.axis]
+            for ends in ((low, cut.at), (cut.at, high)):
+                pending.append((*part[: cut.axis], ends, *part[cut.axis + 1 :]))
+    return done
 
 
 def _identity(ndim: int) -> tuple[Index, ...]:

@@ -251,9 +251,7 @@ class _Body:
         """What is not in the middle of rows: vectors of which some elements count only."""
 
         def row(r: Any, totals: Carried) -> Carried:
-            shifted = {
-                key: self._row(key, pointer, r) if rows > 1 else pointer for key, pointer in pointers.items()
-            }
+            shifted = {key: self._row(key, pointer, r) if rows > 1 else pointer for key, pointer in pointers.items()}
             known = dict(self.constants)
             self._evaluate(1, known, _Point(self, shifted, 0, None, None, {}))
 
@@ -316,9 +314,7 @@ class _Body:
         """Where in a row the first full line of the result begins, and where the last ends."""
         assert self.lead is not None
         builder, size = self.builder, self._size(self.lead.array)
-        address = builder.add(
-            pointers[self.lead.array, self.lead.strides], ir.Constant(_WORD, self.lead.offset * size)
-        )
+        address = builder.add(pointers[self.lead.array, self.lead.strides], ir.Constant(_WORD, self.lead.offset * size))
         behind = builder.and_(builder.neg(address), ir.Constant(_WORD, LINE - 1))
         first = builder.udiv(behind, ir.Constant(_WORD, size))
         # A buffer that does not begin at a line is stored as any other.
@@ -426,9 +422,7 @@ class _Point:
         pitch = place.strides[-2] if len(place.strides) > 1 else 0
         address = self.pointers[place.array, place.strides]
         if self.j is not None:
-            address = self.builder.add(
-                address, self.builder.mul(self.j, ir.Constant(_WORD, place.strides[-1] * size))
-            )
+            address = self.builder.add(address, self.builder.mul(self.j, ir.Constant(_WORD, place.strides[-1] * size)))
         return self.builder.add(address, ir.Constant(_WORD, (place.offset + self.row * pitch) * size))
 
     def load(self, value: Value) -> Any:
@@ -465,9 +459,7 @@ class _Point:
         letter = "i" if isinstance(held.element, ir.IntType) else "f"
         bits = held.element.width if letter == "i" else 64 if held.element == ir.DoubleType() else 32
         pointers = f".v{held.count}p0" if name in ("gather", "scatter") else ".p0"
-        return self.emitter.intrinsic(
-            f"llvm.masked.{name}.v{held.count}{letter}{bits}{pointers}", result, arguments
-        )
+        return self.emitter.intrinsic(f"llvm.masked.{name}.v{held.count}{letter}{bits}{pointers}", result, arguments)
 
     def _places(self, address: Any, stride: int, held: Any) -> Any:
         size = held.element.width // 8 if isinstance(held.element, ir.IntType) else self._bytes(held)
@@ -517,4 +509,3 @@ class _Point:
         if self.emitter.metadata is None:
             self.emitter.metadata = self.emitter.module.add_metadata([ir.Constant(_INT, 1)])
         return self.emitter.metadata
-

@@ -123,7 +123,7 @@ def _operation(name: str, equation: Any, inputs: list[int], values: Values) -> i
     dtype = np.dtype(equation.outvars[0].aval.dtype)
     if name in _SAME:
         return inputs[0]
-    if not holds(dtype) or not all(holds(values.dtype(n)) for n in inputs):
+    if not inputs or not holds(dtype) or not all(holds(values.dtype(n)) for n in inputs):
         raise Unsupported(str(dtype))
     have = values.dtype(inputs[0])
     if name == "convert_element_type":
