@@ -25,7 +25,9 @@ class FrameLayout:
     ``extension``, ``arguments``, ``results`` and ``attributes`` are those of pointers within the call frame (the last
     three to arrays of pointers), ``data`` within a buffer and ``value`` within a scalar attribute.  The rest answers
     XLA's question which interface the function was written for: ``metadata`` is the pointer within the extension,
-    ``major`` and ``minor`` are offsets of the answer, ``version`` is the answer.
+    ``major`` and ``minor`` are offsets of the answer, ``version`` is the answer.  ``api`` and ``context`` are pointers
+    within the call frame, to XLA's functions and to what these ask for; ``threads``, ``schedule`` and ``destroy`` are
+    functions: the size of XLA's pool of threads, a task for it, and the end of an error.
     """
 
     extension: int
@@ -38,6 +40,11 @@ class FrameLayout:
     major: int
     minor: int
     version: tuple[int, int]
+    api: int
+    context: int
+    threads: int
+    schedule: int
+    destroy: int
 
 
 @cache
@@ -63,6 +70,11 @@ def frame_layout() -> FrameLayout:
         major=at("XLA_FFI_Metadata", "api_version") + at("XLA_FFI_Api_Version", "major_version"),
         minor=at("XLA_FFI_Metadata", "api_version") + at("XLA_FFI_Api_Version", "minor_version"),
         version=(structs.constant("XLA_FFI_API_MAJOR"), structs.constant("XLA_FFI_API_MINOR")),
+        api=at(frame, "api"),
+        context=at(frame, "ctx"),
+        threads=at("XLA_FFI_Api", "_XLA_FFI_API_STRUCT_FIELD(XLA_FFI_ThreadPool_NumThreads)"),
+        schedule=at("XLA_FFI_Api", "_XLA_FFI_API_STRUCT_FIELD(XLA_FFI_ThreadPool_Schedule)"),
+        destroy=at("XLA_FFI_Api", "_XLA_FFI_API_STRUCT_FIELD(XLA_FFI_Error_Destroy)"),
     )
 
 

@@ -90,6 +90,9 @@ class Fold:
     array: int
     operator: str
     value: int
+    dtype: np.dtype
+    #: Whether it goes on from what is there.
+    more: bool = False
 
 
 @dataclass
@@ -124,7 +127,12 @@ class Loop:
 
 @dataclass
 class Code:
-    """The loops of one call, one after the other, over the given arrays (dtypes and shapes)."""
+    """The loops of one call, one after the other, over some arrays (dtypes and shapes).
+
+    Those in ``given`` exist, those in ``results`` are written; what is in both is written over.
+    """
 
     arrays: list[tuple[np.dtype, tuple[int, ...]]]
     loops: list[Loop]
+    given: list[int]
+    results: list[int]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from ..state import Key, State
 from .body import Body, Box, Code, Fold, Loop, Place, Store, Value, Values
 from .expressions import Unsupported, apply, converted, holds
 from .machine import call
+from .shapes import in_rows
 
 if TYPE_CHECKING:
     from ..compute import Compute
@@ -29,8 +30,6 @@ T = TypeVar("T")
 
 #: Boxes that the points of a root may be cut into, where what it reads changes within them.
 _PARTS = 12
-#: Elements along the last axis of a loop that are given to a thread-sized piece, as a row, of a one-dimensional array.
-_ROW = 1984
 #: Bytes of a result from which on it is stored past the caches.
 _PAST = 8 << 20
 
@@ -348,7 +347,7 @@ class Loops:
         value = converted(value, task.output.store.dtype, body.values)
         region = tuple((low, high) for low, high, _ in image(task.output.view, ((0, 1),) * len(task.shape)))
         self.arrays.append(_Array(None, task.output.store.dtype, region))
-        body.folds.append(Fold(len(self.arrays) - 1, task.op, value))
+        body.folds.append(Fold(len(self.arrays) - 1, task.op, value, task.output.store.dtype))
         return body
 
     def _target(self, root: int, t: int, target: Sequence[tuple[int, int, int]]) -> tuple[int, bool]:
@@ -400,12 +399,15 @@ class Loops:
         order = sorted(used)
         renumbered = {number: n for n, number in enumerate(order)}
         arrays = [self.arrays[n] for n in order]
-        code = Code([(a.dtype, a.shape) for a in arrays], [_renumbered(_rows(x), renumbered) for x in self.loops])
-        results = [n for n, a in enumerate(arrays) if a.written]
-        given = [None if a.given is None else a.given for a in arrays]
+        code = Code(
+            [(a.dtype, a.shape) for a in arrays],
+            [part for loop in self.loops for part in in_rows(_renumbered(loop, renumbered))],
+            [n for n, a in enumerate(arrays) if a.given is not None],
+            [n for n, a in enumerate(arrays) if a.written],
+        )
         after = state.readers_done({s for s, n in self.slots.items() if n in used})
-        state.ticket, made = call(code, results, given, after)
-        outputs = {order[n]: array for n, array in zip(results, made, strict=True)}
+        state.ticket, made = call(code, [arrays[n].given for n in code.given], after)
+        outputs = {order[n]: array for n, array in zip(code.results, made, strict=True)}
         # What is overwritten must not be used again to see whether it is over: what is made there is after it.
         lost = {id(a.given): Key(a.version) for a in arrays if a.written and a.given is not None and a.version}
         for keys in state.readers.values():
@@ -500,10 +502,8 @@ def _renumbered(loop: Loop, numbers: dict[int, int]) -> Loop:
             args = tuple(number[a] for a in v.args)
             number[n] = values.add(Value(v.op, v.dtype, args, moved(v.extra) if v.op == "load" else v.extra))
         stores = [Store(moved(s.place), number[s.value], s.past) for s in b.stores]
-        return Body(b.box, values, stores, [Fold(numbers[f.array], f.operator, number[f.value]) for f in b.folds])
+        return Body(
+            b.box, values, stores, [Fold(numbers[f.array], f.operator, number[f.value], f.dtype) for f in b.folds]
+        )
 
     return Loop(body(loop.main), [body(b) for b in loop.beside])
-
-
-def _rows(loop: Loop) -> Loop:
-    return loop

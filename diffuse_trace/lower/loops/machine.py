@@ -19,30 +19,21 @@ _PREFIX = "diffuse_loops_"
 _NAME = "loops"
 
 
-def call(code: Code, results: Sequence[int], given: Sequence[Any], after: Any) -> tuple[Any, list[Any]]:
+def call(code: Code, given: Sequence[Any], after: Any) -> tuple[Any, list[Any]]:
     """Call the loops in a traced function.
 
     Args:
         code: the loops.
-        results: the numbers of the arrays that they write.
-        given: for each array what it is at the beginning; None for one that is made.
+        given: the arrays that exist.
         after: an int32 that is known once all is over that must be before.
 
     Returns:
-        An int32 that is known once the loops are over, and the arrays in ``results`` afterwards.
+        An int32 that is known once the loops are over, and the results.
     """
     shapes = [jax.ShapeDtypeStruct((), np.int32)]
-    shapes += [jax.ShapeDtypeStruct(code.arrays[n][1], code.arrays[n][0]) for n in results]
-    arguments, aliases = [after], {0: 0}
-    for number, array in enumerate(given):
-        if array is None:
-            continue
-        if number in results:
-            aliases[len(arguments)] = 1 + results.index(number)
-        arguments.append(array)
-    present = [number for number, array in enumerate(given) if array is not None]
-    name = _registered(emit(code, _NAME, present, results))
-    made = jax_compat.call(name, shapes, arguments, aliases)
+    shapes += [jax.ShapeDtypeStruct(code.arrays[n][1], code.arrays[n][0]) for n in code.results]
+    aliases = {1 + k: 1 + code.results.index(n) for k, n in enumerate(code.given) if n in code.results}
+    made = jax_compat.call(_registered(emit(code, _NAME)), shapes, [after, *given], {0: 0, **aliases})
     return made[0], made[1:]
 
 
