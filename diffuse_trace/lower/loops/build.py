@@ -21,7 +21,6 @@ from ..state import Key, State
 from .body import Body, Box, Code, Fold, Loop, Place, Store, Value, Values
 from .expressions import Unsupported, apply, converted, holds
 from .machine import call
-from .shapes import in_rows
 
 if TYPE_CHECKING:
     from ..compute import Compute
@@ -31,7 +30,7 @@ T = TypeVar("T")
 #: Boxes that the points of a root may be cut into, where what it reads changes within them.
 _PARTS = 12
 #: Bytes of a result from which on it is stored past the caches.
-_PAST = 8 << 20
+_PAST = 4 << 20
 
 #: The index along an axis for each point of a root: (axis of the root or None, offset, step).
 Index = tuple[int | None, int, int]
@@ -395,13 +394,14 @@ class Loops:
             return
         state = self.state
         self._leave_out()
+        _keep_near(self.loops)
         used = {p.array for loop in self.loops for b in loop.bodies() for p in _places(b)}
         order = sorted(used)
         renumbered = {number: n for n, number in enumerate(order)}
         arrays = [self.arrays[n] for n in order]
         code = Code(
             [(a.dtype, a.shape) for a in arrays],
-            [part for loop in self.loops for part in in_rows(_renumbered(loop, renumbered))],
+            [_renumbered(loop, renumbered) for loop in self.loops],
             [n for n, a in enumerate(arrays) if a.given is not None],
             [n for n, a in enumerate(arrays) if a.written],
         )
@@ -451,6 +451,15 @@ def _parts(box: Box, make: Callable[[Box], T]) -> list[T]:
             for ends in ((low, cut.at), (cut.at, high)):
                 pending.append((*part[: cut.axis], ends, *part[cut.axis + 1 :]))
     return done
+
+
+def _keep_near(loops: Sequence[Loop]) -> None:
+    """Do not store past the caches what a later loop reads."""
+    read: set[int] = set()
+    for loop in reversed(loops):
+        for body in loop.bodies():
+            body.stores[:] = [replace(s, past=s.past and s.place.array not in read) for s in body.stores]
+        read |= {place.array for place in _loads(loop)}
 
 
 def _identity(ndim: int) -> tuple[Index, ...]:

@@ -6,6 +6,7 @@ and the calling one take in turn; the calling one waits for parts that others ha
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -16,6 +17,7 @@ from .body import Code, Loop
 from .function import INT, WORD, Carried, Function, bases, word
 from .operations import combined, element
 from .rows import Rows
+from .waves import Wave, waves
 
 #: Parts of a loop that threads share, and the bytes below which one thread does it all.
 _PARTS, _SHARED = 16, 1 << 19
@@ -30,13 +32,19 @@ def emit(code: Code, name: str) -> str:
     arrays in ``results``, some of them in the place of one given.
     """
     module = ir.Module(name="loops")
-    loops = [_Loop(module, code, loop, number) for number, loop in enumerate(code.loops)]
+    numbers = itertools.count()
+    groups = [(wave, [_Loop(module, code, loop, next(numbers)) for loop in wave.loops]) for wave in waves(code)]
     main = Function(module, name, 1)
     frame = main.parameters[0]
     _answer(main, frame)
     arrays = bases(main, frame, code)
-    for loop in loops:
-        loop.run(main, frame, arrays)
+    for wave, together in groups:
+        if wave.rows:
+            _run_wave(main, frame, together, wave)
+        else:
+            together[0].run(main, frame)
+        for loop in together:
+            loop.hand_on(main, arrays)
     if any(store.past for loop in code.loops for body in loop.bodies() for store in body.stores):
         main.builder.fence("seq_cst")  # such stores are not in order with others
     main.builder.ret(word(0))
@@ -116,22 +124,25 @@ class _Loop:
 
     # --- how it is called ----------------------------------------------------------------------
 
-    def run(self, main: Function, frame: Any, arrays: list[Any]) -> None:
-        """Call it, and store what it has folded."""
+    def run(self, main: Function, frame: Any) -> None:
+        """Call it for all rows."""
         low, high = self.box[0]
-        totals = main.room(len(self.folds))
+        self.totals = main.room(len(self.folds))
         if self.parts == 1:
-            main.call(self.name, frame, low, high, totals)
-        else:
-            threads = self._threads(main, frame)
-            alone = main.builder.icmp_signed("<", threads, word(2))
-            with main.builder.if_else(alone) as (one, many):
-                with one:
-                    main.call(self.name, frame, low, high, totals)
-                with many:
-                    self._share(main, frame, threads, totals)
+            main.call(self.name, frame, low, high, self.totals)
+            return
+        threads = _threads(main, frame)
+        alone = main.builder.icmp_signed("<", threads, word(2))
+        with main.builder.if_else(alone) as (one, many):
+            with one:
+                main.call(self.name, frame, low, high, self.totals)
+            with many:
+                self.share(main, frame, threads)
+
+    def hand_on(self, main: Function, arrays: list[Any]) -> None:
+        """Store what it has folded."""
         for n, fold in enumerate(self.folds):
-            value = self._total(main, totals, n)
+            value = self._total(main, self.totals, n)
             pointer = main.pointer(arrays[fold.array], value.type)
             if fold.more:
                 value = combined(main.builder, fold.operator, fold.dtype, main.builder.load(pointer), value)
@@ -141,18 +152,7 @@ class _Loop:
         kind = element(self.folds[n].dtype, memory=True)
         return function.builder.load(function.pointer(function.at(totals, 8 * n), kind))
 
-    def _threads(self, main: Function, frame: Any) -> Any:
-        """How many threads XLA's pool has; 0 where there is none."""
-        layout = jax_compat.frame_layout()
-        count, request = main.room(1), main.room(4)
-        main.store(count, 0, 0)
-        for n, value in enumerate((32, 0, main.load(frame, layout.context), count)):
-            main.store(request, 8 * n, value)
-        error = main.call_at(main.load(main.load(frame, layout.api), layout.threads), request)
-        _forget(main, frame, error)
-        return main.load(count)
-
-    def _share(self, main: Function, frame: Any, threads: Any, totals: Any) -> None:
+    def share(self, main: Function, frame: Any, threads: Any) -> None:
         """Let others take parts as well, and combine what the parts have folded."""
         layout = jax_compat.frame_layout()
         users = main.least(threads, self.parts)
@@ -182,10 +182,11 @@ class _Loop:
             lambda: main.call("sched_yield") and None,
         )
         if self.folds:
-            self._combine(main, main.at(shared, _TOTALS), totals)
+            self.combine(main, main.at(shared, _TOTALS), self.parts)
         main.call(f"{self.name}_leave", shared)
 
-    def _combine(self, main: Function, parts: Any, totals: Any) -> None:
+    def combine(self, main: Function, parts: Any, count: int) -> None:
+        """Combine what some calls have folded."""
         first = [self._total(main, parts, n) for n in range(len(self.folds))]
 
         def more(part: Any, values: Carried) -> Carried:
@@ -195,8 +196,8 @@ class _Loop:
                 for n, (fold, value) in enumerate(zip(self.folds, values, strict=True))
             ]
 
-        for n, value in enumerate(main.loop(1, self.parts, 1, first, more)):
-            main.builder.store(value, main.pointer(main.at(totals, 8 * n), value.type))
+        for n, value in enumerate(main.loop(1, count, 1, first, more)):
+            main.builder.store(value, main.pointer(main.at(self.totals, 8 * n), value.type))
 
     def _emit_worker(self, module: Any) -> None:
         low, high = self.box[0]
@@ -245,3 +246,53 @@ def _forget(main: Function, frame: Any, error: Any) -> None:
         for n, value in enumerate((24, 0, error)):
             main.store(request, 8 * n, value)
         main.call_at(main.load(main.load(frame, layout.api), layout.destroy), request)
+
+
+def _threads(main: Function, frame: Any) -> Any:
+    """How many threads XLA's pool has; 0 where there is none."""
+    layout = jax_compat.frame_layout()
+    count, request = main.room(1), main.room(4)
+    main.store(count, 0, 0)
+    for n, value in enumerate((32, 0, main.load(frame, layout.context), count)):
+        main.store(request, 8 * n, value)
+    error = main.call_at(main.load(main.load(frame, layout.api), layout.threads), request)
+    _forget(main, frame, error)
+    return main.load(count)
+
+
+def _run_wave(main: Function, frame: Any, loops: list[_Loop], wave: Wave) -> None:
+    """Run loops a few rows at a time where one thread does all, else one after the other."""
+    for loop in loops:
+        loop.totals = main.room(len(loop.folds))
+    steps = max(-(-(loop.box[0][1] - shift) // wave.rows) for loop, shift in zip(loops, wave.shifts, strict=True))
+    begin = min((loop.box[0][0] - shift) // wave.rows for loop, shift in zip(loops, wave.shifts, strict=True))
+    partial = [main.room((steps - begin) * len(loop.folds)) for loop in loops]
+
+    def step(s: Any, carried: Carried) -> Carried:
+        for loop, shift, totals in zip(loops, wave.shifts, partial, strict=True):
+            low, high = loop.box[0]
+            until = main.at(main.builder.mul(s, word(wave.rows)), shift)
+            first, last = (main.least(main.most(x, low), high) for x in (until, main.at(until, wave.rows)))
+            place = main.builder.mul(main.at(s, -begin), word(8 * len(loop.folds)))
+            main.call(loop.name, frame, first, last, main.builder.add(totals, place))
+        return carried
+
+    def alone() -> None:
+        main.loop(begin, steps, 1, [], step)
+        for loop, totals in zip(loops, partial, strict=True):
+            if loop.folds:
+                loop.combine(main, totals, steps - begin)
+
+    if all(loop.parts == 1 for loop in loops):
+        alone()
+        return
+    threads = _threads(main, frame)
+    with main.builder.if_else(main.builder.icmp_signed("<", threads, word(2))) as (one, many):
+        with one:
+            alone()
+        with many:
+            for loop in loops:
+                if loop.parts == 1:
+                    main.call(loop.name, frame, *loop.box[0], loop.totals)
+                else:
+                    loop.share(main, frame, threads)

@@ -73,6 +73,10 @@ class Function:
         """The smaller of two words."""
         return self.builder.select(self.builder.icmp_signed("<", word(a), word(b)), word(a), word(b))
 
+    def most(self, a: Any, b: Any) -> Any:
+        """The larger of two words."""
+        return self.builder.select(self.builder.icmp_signed(">", word(a), word(b)), word(a), word(b))
+
     def loop(
         self, start: Any, stop: Any, step: int, carried: Carried, body: Callable[[Any, Carried], Carried]
     ) -> Carried:
