@@ -106,7 +106,7 @@ class Body:
 
     def results(self) -> list[int]:
         """The values that are stored or folded."""
-        return [x.value for x in (*self.stores, *self.folds)]
+        return [s.value for s in self.stores] + [f.value for f in self.folds]
 
     def loads(self) -> list[Place]:
         """All that is loaded for them."""

@@ -439,7 +439,8 @@ class Loops:
 
 def _parts(box: Box, make: Callable[[Box], T]) -> list[T]:
     """What ``make`` gives for a box, or for its parts where what is read changes within it."""
-    pending, done = [box], []
+    pending: list[Box] = [box]
+    done: list[T] = []
     while pending:
         part = pending.pop()
         if len(pending) + len(done) > _PARTS:
@@ -505,7 +506,8 @@ def _renumbered(loop: Loop, numbers: dict[int, int]) -> Loop:
         return Place(numbers[place.array], place.offset, place.strides, place.reach)
 
     def body(b: Body) -> Body:
-        values, number = Values(), {}
+        values = Values()
+        number: dict[int, int] = {}
         for n in b.values.needed(b.results()):
             v = b.values.all[n]
             args = tuple(number[a] for a in v.args)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from .body import Body, Loop, Place, Store, Value, Values
+from .body import Body, Box, Loop, Place, Store, Value, Values
 
 #: Elements of the rows into which a long axis is cut: a number of cache lines and of pages that is no power of two,
 #: so that rows which are computed together do not meet in the same place of a cache.
@@ -50,7 +51,7 @@ def _merged(body: Body) -> Body:
     return body
 
 
-def _moved(body: Body, box, place) -> Body:  # type: ignore[no-untyped-def]
+def _moved(body: Body, box: Box, place: Callable[[Place], Place]) -> Body:
     """The body over another box, with its places seen from there."""
     values = Values()
     for v in body.values.all:  # in their order, so that numbers stay
