@@ -152,14 +152,13 @@ class Loops:
 
     def _element(self, version: int, at: tuple[Index, ...], box: Box, values: Values) -> int:
         """An element of a version."""
-        is_open = self.open is not None and values is self.open.loop.main.values
-        if self.open is not None and is_open and version in self.open.made:
+        if self.open is not None and values is self.open.loop.main.values and version in self.open.made:
             made, value = self.open.made[version]
             if made == at:
                 return value
         if version in self.made:
             array = self.arrays[self.made[version]]
-            if is_open and self.open is not None and self.made[version] in self.open.written:
+            if self.open is not None and self.made[version] in self.open.written:
                 raise _Another
             if array.version != version:
                 raise Unsupported("what has been overwritten")
@@ -333,8 +332,6 @@ class Loops:
         """A body that copies elements of a version as they are: those ``shift`` beyond the points."""
         at: tuple[Index, ...] = tuple((k, s, 1) for k, s in enumerate(shift))
         values = Values()
-        if self.open is not None and version in self.open.made:
-            raise _Another
         value = self._element(version, at, box, values)
         return Body(box, values, [Store(self._place(number, at, box), value)], [])
 
