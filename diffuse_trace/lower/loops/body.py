@@ -15,7 +15,7 @@ Box = tuple[tuple[int, int], ...]
 class Place:
     """An element of an array for each point: its flat index is ``offset`` plus the point's indices times ``strides``.
 
-    ``reach`` is the box of elements that all points of the loop touch, by the array's own indices.
+    ``reach`` is the box of elements that all points of the loop touch, counted from the array's first.
     """
 
     array: int

@@ -78,7 +78,7 @@ def _folds(task: IndexTask) -> bool:
 
 @dataclass
 class _Array:
-    """An array of a call: ``given`` (None: a new one), over ``region``; ``version`` is the one made in it last."""
+    """An array of a call: ``given`` (None: a new one); ``version`` is the one made in it last, over ``region``."""
 
     given: Any
     dtype: np.dtype
@@ -116,7 +116,10 @@ class Loops:
     # --- what is read --------------------------------------------------------------------------
 
     def _array(self, given: Any, region: Region) -> int:
-        """The number of an array that exists."""
+        """The number of an array that exists.
+
+        ``region`` is what it is to hold in the end, if it is written: until then it may hold what lies elsewhere.
+        """
         if id(given) not in self.places:
             dtype = np.dtype(given.dtype)
             if not holds(dtype):
@@ -162,7 +165,7 @@ class Loops:
                 raise _Another
             if array.version != version:
                 raise Unsupported("what has been overwritten")
-            return self._load_from(self.made[version], at, box, values)
+            return self._load_from(self.made[version], array.region, at, box, values)
         t = self.step.producer.get(version)
         if t is None or version in self.step.roots:
             return self._load(self.state.pieces[Key(version)], at, box, values)
@@ -200,25 +203,11 @@ class Loops:
         return tuple(index)
 
     def _load(self, piece: Piece, at: tuple[Index, ...], box: Box, values: Values) -> int:
-        return self._load_from(self._array(piece.array, piece.region), at, box, values)
+        return self._load_from(self._array(piece.array, piece.region), piece.region, at, box, values)
 
-    def _load_from(self, number: int, at: tuple[Index, ...], box: Box, values: Values) -> int:
-        place = self._place(number, at, box)
+    def _load_from(self, number: int, region: Region, at: tuple[Index, ...], box: Box, values: Values) -> int:
+        place = _place(number, region, at, box)
         return values.add(Value("load", self.arrays[number].dtype, (), place))
-
-    def _place(self, number: int, at: tuple[Index, ...], box: Box) -> Place:
-        region = self.arrays[number].region
-        reach = _reach(at, box)
-        for (low, high), (first, last) in zip(reach, region, strict=True):
-            if low < first or high > last:
-                raise Unsupported("elements that are not here")
-        strides, pitch, offset = [0] * len(box), 1, 0
-        for (source, start, step), (first, last) in reversed(list(zip(at, region, strict=True))):
-            offset += (start - first) * pitch
-            if source is not None:
-                strides[source] += step * pitch
-            pitch *= last - first
-        return Place(number, offset, tuple(strides), reach)
 
     # --- what is made --------------------------------------------------------------------------
 
@@ -304,7 +293,7 @@ class Loops:
         array = self.arrays[number]
         if any(step != 1 for _, _, step in target) and not in_place:
             raise Unsupported("a step")
-        place = self._place(number, elements, body.box)
+        place = _place(number, array.region, elements, body.box)
         if not task.shape:
             place = Place(number, place.offset, (1,), place.reach)
         if place.strides[-1] < 1 or place.strides[-1] > 4:
@@ -333,7 +322,7 @@ class Loops:
         at: tuple[Index, ...] = tuple((k, s, 1) for k, s in enumerate(shift))
         values = Values()
         value = self._element(version, at, box, values)
-        return Body(box, values, [Store(self._place(number, at, box), value)], [])
+        return Body(box, values, [Store(_place(number, self.arrays[number].region, at, box), value)], [])
 
     def _fold(self, root: int, t: int, body: Body) -> Body:
         task = self.plan.task(t)
@@ -356,6 +345,7 @@ class Loops:
             number = self.slots.get(slot)
             if number is None:
                 number = self._array(self.state.slots[slot], layout.buffer)
+                self.arrays[number] = replace(self.arrays[number], region=layout.buffer)
                 self.slots[slot] = number
             if in_place and previous is not None:
                 held = self.made.get(previous)
@@ -484,6 +474,21 @@ def _reach(at: tuple[Index, ...], box: Box) -> Box:
         ends = (offset, offset) if source is None else sorted((offset + step * low, offset + step * (high - 1)))
         result.append((ends[0], ends[1] + 1))
     return tuple(result)
+
+
+def _place(number: int, region: Region, at: tuple[Index, ...], box: Box) -> Place:
+    """The elements that the points of a box name, in an array that lies over ``region``."""
+    reach = _reach(at, box)
+    if any(low < first or high > last for (low, high), (first, last) in zip(reach, region, strict=True)):
+        raise Unsupported("elements that are not here")
+    strides, pitch, offset = [0] * len(box), 1, 0
+    for (source, start, step), (first, last) in reversed(list(zip(at, region, strict=True))):
+        offset += (start - first) * pitch
+        if source is not None:
+            strides[source] += step * pitch
+        pitch *= last - first
+    inside = tuple((low - first, high - first) for (low, high), (first, _) in zip(reach, region, strict=True))
+    return Place(number, offset, tuple(strides), inside)
 
 
 def _places(body: Body) -> list[Place]:
