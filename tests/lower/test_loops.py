@@ -44,7 +44,7 @@ def heat(u: Any) -> Any:
 def test_an_update_is_one_loop_and_its_border_is_copied_beside_it(
     shape: tuple[int, int], past: int, codes: list[Code], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "_PAST", past)  # rows begin anywhere in a cache line
+    monkeypatch.setattr(build, "caches", lambda: past)  # rows begin anywhere in a cache line
     start, step = random(*shape), diffuse.jit(heat)
     u, want = np.asarray(start.copy()), start.copy()
     with diffuse.config.override(max_halo=20 + bool(past)):  # code for one is not taken for the other

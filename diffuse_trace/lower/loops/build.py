@@ -20,7 +20,7 @@ from ..geometry import Region, shape_of
 from ..state import Key, State
 from .body import Body, Box, Code, Fold, Loop, Place, Store, Value, Values
 from .expressions import Unsupported, apply, converted, holds
-from .machine import call
+from .machine import caches, call
 
 if TYPE_CHECKING:
     from ..compute import Compute
@@ -29,8 +29,8 @@ T = TypeVar("T")
 
 #: Boxes that the points of a root may be cut into, where what it reads changes within them.
 _PARTS = 12
-#: Bytes of a result from which on it is stored past the caches.
-_PAST = 4 << 20
+#: A result is stored past the caches where so many like it are more than the caches hold.
+_ARRAYS = 6
 
 #: The index along an axis for each point of a root: (axis of the root or None, offset, step).
 Index = tuple[int | None, int, int]
@@ -299,7 +299,7 @@ class Loops:
         if place.strides[-1] < 1 or place.strides[-1] > 4:
             raise Unsupported("a store across rows")
         self._check_hazards(body.values.loads([value]), loop, place)
-        large = math.prod(array.shape) * array.dtype.itemsize >= _PAST and place.strides[-1] == 1
+        large = math.prod(array.shape) * array.dtype.itemsize * _ARRAYS > caches() and place.strides[-1] == 1
         body.stores.append(Store(place, value, large))
         bodies = [body]
         if previous is not None and not in_place and whole:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -17,6 +19,8 @@ from .emit import emit
 
 _PREFIX = "diffuse_loops_"
 _NAME = "loops"
+#: Bytes of the last cache where the system does not say.
+_CACHE = 32 << 20
 
 
 def call(code: Code, given: Sequence[Any], after: Any) -> tuple[Any, list[Any]]:
@@ -35,6 +39,21 @@ def call(code: Code, given: Sequence[Any], after: Any) -> tuple[Any, list[Any]]:
     aliases = {1 + k: 1 + code.results.index(n) for k, n in enumerate(code.given) if n in code.results}
     made = jax_compat.call(_registered(emit(code, _NAME)), shapes, [after, *given], {0: 0, **aliases})
     return made[0], made[1:]
+
+
+@cache
+def caches() -> int:
+    """Bytes of the last cache that are for this process: as large a share as its threads are of the processors."""
+    sizes = [_CACHE]
+    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        try:
+            level, size = (int((index / name).read_text().strip().rstrip("K")) for name in ("level", "size"))
+        except (OSError, ValueError):
+            continue
+        sizes = [size << 10] if level > 2 else sizes
+    processors = os.cpu_count() or 1
+    threads = int(os.environ.get("NPROC", processors))
+    return sizes[-1] * min(threads, processors) // processors
 
 
 @cache
