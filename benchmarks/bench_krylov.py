@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 
 import cg
-from common import copying, medians, outside, report, slowest, together
+from common import copying, given, medians, outside, report, slowest, together
 from poisson import laplacian
 
 import diffuse_trace as diffuse
@@ -32,7 +32,7 @@ from diffuse_trace.sparse import linalg
 
 warnings.simplefilter("ignore")
 GRIDS = {64: 2000, 256: 500, 1000: 60, 2000: 20}
-petsc = sys.argv[sys.argv.index("--petsc") + 1].split() if "--petsc" in sys.argv else []
+petsc = given("--petsc")
 ROUNDS = 3
 
 

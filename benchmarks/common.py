@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -43,11 +44,16 @@ def medians(subjects: dict[str, Callable[[], None]], repeats: int) -> dict[str, 
     return {name: statistics.median(t) for name, t in times.items()}
 
 
+def given(option: str) -> list[str]:
+    """The words of the command that follows an option of this script, none where it is not there."""
+    return sys.argv[sys.argv.index(option) + 1].split() if option in sys.argv else []
+
+
 _outside = itertools.count(1)
 
 
 def outside(command: Sequence[str]) -> float:
-    """The last number that a command prints.
+    """The last line that a command prints and that is a number; others may say things too.
 
     Rank 0 runs it, outside this job, and the others sleep, so that it has all cores.
     """
@@ -68,7 +74,10 @@ def outside(command: Sequence[str]) -> float:
             done.touch()
         if run.returncode:
             sys.exit(run.stderr or run.stdout)
-        printed = float(run.stdout.split()[-1])
+        numbers = [line for line in run.stdout.splitlines() if re.fullmatch(r"[\d.e+-]+", line)]
+        if not numbers:
+            sys.exit(f"no number from {' '.join(command)}:\n{run.stdout}{run.stderr}")
+        printed = float(numbers[-1])
     return slowest(printed)
 
 
