@@ -32,7 +32,7 @@ lint: $(TEST_STAMP)
 bench: $(TEST_STAMP)
 	@for script in benchmarks/bench_*.py benchmarks/paper.py; do \
 		echo "== $$script"; $(BIN)/diffuse run -n $(RANKS) $$script || exit 1; \
-	done
+	done; echo "== benchmarks/weak.py"; $(BIN)/python benchmarks/weak.py
 
 # The venv is made without ensurepip, which not every Python has: the outer pip fills it.
 $(BIN)/python:
