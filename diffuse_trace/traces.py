@@ -19,7 +19,7 @@ from .runtime.execute import Compiled
 from .runtime.stores import Data, LogicalStore
 
 #: Tasks of one program; a trace with more is cut at the trips of its loops, so that each is compiled once.
-LONGEST = 300
+LONGEST = 1000
 
 
 @tree.register_static
