@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import itertools
 import json
 import math
 import resource
 import statistics
 import sys
 import time
-from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -23,8 +24,9 @@ from .fuse.memory import exchange_bytes, peak_bytes, temporary_bytes
 from .fuse.plan import Plan
 from .lower.communicate import Combine, Communicate
 from .lower.compute import Compute
-from .lower.executable import Segment
 from .lower.regions import Decide, Iterate
+from .lower.state import Step
+from .lower.transport import Spent
 from .report import Part, PlanReport, Report, Times, render
 from .runtime import agree, execute
 from .runtime.ranks import world
@@ -36,7 +38,7 @@ _COPIED = 64_000_000
 
 @dataclass
 class PlanProfile:
-    """The figures of one plan on this rank; times are of all its calls but the first, which compiles."""
+    """The figures of one plan on this rank."""
 
     name: str
     plan: Plan
@@ -45,21 +47,19 @@ class PlanProfile:
     misses: int = 0
     missed: str = ""  # why the plan was not known
     calls: int = 0
-    times: dict[int, array[float]] = field(default_factory=dict)  # segment -> seconds of each call
+    #: What each call has spent: by segment, and by the number of the step within it, where there are regions.
+    calls_of: dict[tuple[int, int], list[Spent]] = field(default_factory=dict)
 
-    def traffic(self, segment: int) -> int:
-        """Bytes that a segment's groups read and write in one call: each input and each result once."""
+    def traffic(self, step: Step) -> int:
+        """Bytes that a group reads and writes in one run: each input and each result once."""
         stores = {v.id: v.store for v in self.plan.versions.all}
         temporaries = {v.id for v in self.plan.temporaries()}
         geometry = self.replay.executable.geometry
         total = 0
-        for step in self.replay.executable.segments[segment].steps:
-            if isinstance(step, Compute):
-                for key in (*step.uses, *(k for k in step.makes if k.version not in temporaries)):
-                    store = stores[key.version]
-                    shape = geometry.of(store).shape
-                    dense = math.prod(shape) * store.dtype.itemsize
-                    total += store.pattern.nbytes if store.pattern is not None else dense
+        for key in (*step.uses, *(k for k in step.makes if k.version not in temporaries)):
+            store = stores[key.version]
+            dense = math.prod(geometry.of(store).shape) * store.dtype.itemsize
+            total += store.pattern.nbytes if store.pattern is not None else dense
         return total
 
 
@@ -134,15 +134,16 @@ class Profile:
         known.misses += bool(missed)
         known.missed = known.missed or missed
 
-    def ran(self, replay: Replay, segment: int, seconds: float) -> None:
+    def ran(self, replay: Replay, segment: int, spent: Spent, inside: list[Spent]) -> None:
         """A segment of a plan has run."""
         known = self.plans.get(id(replay))
         if known is not None:
             known.calls += segment == 0
-            known.times.setdefault(segment, array("d")).append(seconds)
+            for step, found in enumerate([spent, *inside[1:]]):
+                known.calls_of.setdefault((segment, step), []).append(found)
             if self.trace:
                 number = list(self.plans).index(id(replay))
-                self.events.append((number, segment, time.perf_counter() - seconds, seconds))
+                self.events.append((number, segment, time.perf_counter() - spent.seconds, spent.seconds))
 
     def _write_trace(self, path: str) -> None:
         """The timeline of all ranks, as the Trace Event Format has it (Perfetto and chrome://tracing open it)."""
@@ -150,7 +151,7 @@ class Profile:
         everyone = [mine] if world().size == 1 else [b.reshape(-1, 4) for b in _gathered(mine.reshape(-1))]
         if world().rank:
             return
-        names = [(p.name, _parts(p)) for p in self.plans.values()]
+        names = [(p.name, [part for part in _parts(p) if not part.depth]) for p in self.plans.values()]
         events: list[dict[str, Any]] = []
         for rank, rows in enumerate(everyone):
             events.append({"name": "thread_name", "ph": "M", "pid": 0, "tid": rank, "args": {"name": f"rank {rank}"}})
@@ -172,9 +173,16 @@ class Profile:
 def _plan_report(p: PlanProfile) -> PlanReport:
     plan = p.plan
     parts = _parts(p)
-    medians = [statistics.median(p.times[n]) if p.times.get(n) else 0.0 for n in range(len(parts))]
-    for part, column in zip(parts, _everyone(medians).T, strict=True):
-        part.seconds = Times(float(np.median(column)), float(column.min()), float(column.max()))
+    spent = list(_spent(p))
+    seconds, waited = (_everyone([getattr(s, name) for s in spent]) for name in ("seconds", "waited"))
+    for part, s, mine, waits in zip(parts, spent, seconds.T, waited.T, strict=True):
+        part.times = s.times
+        part.seconds = Times(float(np.median(mine)), float(mine.min()), float(mine.max()))
+        part.waited = float(np.median(waits))
+    for n, part in enumerate(parts):
+        if part.kind in ("loop", "branch"):
+            end = next((m for m, other in enumerate(parts) if m > n and other.depth <= part.depth), len(parts))
+            part.bytes = round(sum(g.bytes * g.times for g in parts[n + 1 : end] if g.kind == "group"))
     # That the profile is on is no reason that tells a user anything.
     missed = "" if p.missed in ("", "new", FIRST) or p.missed.startswith("the setting profile:") else p.missed
     return PlanReport(
@@ -187,55 +195,70 @@ def _plan_report(p: PlanProfile) -> PlanReport:
         sum(exchange_bytes(plan)),
         len(plan.reductions()),
         peak_bytes(plan),
-        p.replay.calls,
+        p.calls,
         p.hits,
         p.misses,
         missed,
         p.replay.plan_seconds,
-        p.replay.first_seconds,
+        p.replay.compile_seconds,
         parts,
     )
 
 
+def _walk(step: Step, depth: int = 0) -> Iterator[tuple[Step, int]]:
+    """A step and those within it, with how many regions they are in; in the order of `all_steps`."""
+    yield step, depth
+    if isinstance(step, Iterate | Decide):
+        for inner in (*step.one, *step.other):
+            yield from _walk(inner, depth + 1)
+
+
+def _spent(p: PlanProfile) -> Iterator[Spent]:
+    """What each part has spent in a call, in the middle."""
+    for n, segment in enumerate(p.replay.executable.segments):
+        for step in range(sum(1 for s in segment.steps for _ in _walk(s))):
+            calls = p.calls_of.get((n, step), [Spent()])
+            names = ("times", "seconds", "waited")
+            yield Spent(*(statistics.median(getattr(c, name) for c in calls) for name in names))
+
+
 def _parts(p: PlanProfile) -> list[Part]:
-    """A part for each segment, without times."""
+    """A part for each segment and each step within its regions, without times."""
     numbers: dict[str, int] = {}
     temporaries = {v.id: v for v in p.plan.temporaries()}
     parts = []
-    for n, segment in enumerate(p.replay.executable.segments):
-        kind = _kind(segment)
-        numbers[kind] = numbers.get(kind, 0) + 1
-        part = Part(kind, numbers[kind], _lines(p.plan, segment), Times(), p.traffic(n))
-        for step in segment.steps:
+    for segment in p.replay.executable.segments:
+        for step, depth in itertools.chain.from_iterable(map(_walk, segment.steps)):
+            kind = _kind(step)
+            numbers[kind] = numbers.get(kind, 0) + 1
+            part = Part(kind, numbers[kind], _lines(p.plan, step), depth=depth)
             if isinstance(step, Compute):
+                part.bytes = p.traffic(step)
                 made = [k.version for k in step.makes]
-                part.tasks += len(step.tasks)
+                part.tasks = len(step.tasks)
                 gone = {p.plan.versions.writes[t] for t in step.tasks} & set(temporaries)
-                part.temporaries += len(gone)
-                part.temporary_bytes += sum(temporaries[v].store.nbytes for v in gone)
-                part.kernels += len({v for v in made if v not in temporaries})
+                part.temporaries = len(gone)
+                part.temporary_bytes = sum(temporaries[v].store.nbytes for v in gone)
+                part.kernels = len({v for v in made if v not in temporaries})
             elif isinstance(step, Communicate):
-                part.messages += step.messages
-                part.bytes += step.received
-        parts.append(part)
+                part.messages, part.bytes = step.messages, step.received
+            parts.append(part)
     return parts
 
 
-def _kind(segment: Segment) -> str:
+def _kind(step: Step) -> str:
     names = {Communicate: "exchange", Combine: "allreduce", Iterate: "loop", Decide: "branch"}
-    return next((name for s in segment.steps for kind, name in names.items() if isinstance(s, kind)), "group")
+    return next((name for kind, name in names.items() if isinstance(step, kind)), "group")
 
 
-def _lines(plan: Plan, segment: Segment) -> list[str]:
-    found: dict[str, None] = {}
-    for step in segment.steps:
-        if isinstance(step, Compute):
-            found.update((plan.program.tasks[t].line, None) for t in step.tasks)
-        elif isinstance(step, Iterate | Decide):
-            found[step.region.line] = None
-        elif isinstance(step, Communicate | Combine):
-            found[step.line] = None
-    return [line for line in found if line]
+def _lines(plan: Plan, step: Step) -> list[str]:
+    if isinstance(step, Compute):
+        lines = [plan.program.tasks[t].line for t in step.tasks]
+    elif isinstance(step, Iterate | Decide):
+        lines = [step.region.line]
+    else:
+        lines = [step.line] if isinstance(step, Communicate | Combine) else []
+    return [line for line in dict.fromkeys(lines) if line]
 
 
 def _gathered(block: np.ndarray) -> list[np.ndarray]:

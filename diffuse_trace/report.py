@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-FORMAT = "diffuse_trace report 1"
+FORMAT = "diffuse_trace report 2"
 
 
 @dataclass
@@ -33,18 +33,24 @@ class Times:
 
 @dataclass
 class Part:
-    """A group, an exchange, an allreduce or a loop of a plan."""
+    """A group, an exchange, an allreduce, a loop or a branch of a plan; ``seconds`` are of all its runs in a call.
+
+    What is within a loop or a branch follows it, with a larger ``depth``; its time is part of the loop's.
+    """
 
     kind: str
     number: int
     lines: list[str]
-    seconds: Times
-    bytes: int = 0  # moved by model: each input and each result of its groups once, or received from other ranks
+    seconds: Times = field(default_factory=Times)
+    bytes: int = 0  # in a run: each input and each result of a group once, or received from other ranks
     tasks: int = 0
     kernels: int = 0
     temporaries: int = 0
     temporary_bytes: int = 0  # of all ranks, never materialised
     messages: int = 0  # sent by a rank, at most
+    depth: int = 0
+    times: float = 1  # it runs in a call
+    waited: float = 0.0  # of the seconds, for other ranks; on the middle rank
 
 
 @dataclass
@@ -71,12 +77,12 @@ class PlanReport:
     @property
     def seconds(self) -> float:
         """A call's time, on the middle rank."""
-        return sum(p.seconds.median for p in self.parts)
+        return sum(p.seconds.median for p in self.parts if not p.depth)
 
     @property
     def total(self) -> float:
-        """The time of all calls but the first, which compiles."""
-        return self.seconds * max(self.calls - 1, 0)
+        """The time of all calls."""
+        return self.seconds * self.calls
 
 
 @dataclass
@@ -129,7 +135,7 @@ def size(count: float) -> str:
         if count < 1000:
             return f"{count:.0f} {unit}"
         count /= 1000
-    return f"{count:.2f} GB"
+    return f"{count:.3g} GB"
 
 
 def duration(seconds: float) -> str:
@@ -178,10 +184,8 @@ def render(report: Report, width: int | None = None) -> str:
         )
         for line in _facts(plan):
             console.print("  " + line)
-        if plan.calls < 2:
-            continue
-        table = Table(box=SIMPLE_HEAD, pad_edge=False)
-        for n, column in enumerate(("part", "source", "time", "ranks", "moved", "GB/s", "stream")):
+        table = Table(box=SIMPLE_HEAD, padding=0)
+        for n, column in enumerate(("part", "source", "runs", "time", "ranks", "waits", "moved", "GB/s", "stream")):
             table.add_column(column, justify="left" if n < 2 else "right", no_wrap=True)
         for part in plan.parts:
             table.add_row(*_row(part, report.stream))
@@ -210,7 +214,7 @@ def _facts(plan: PlanReport) -> Iterator[str]:
         f"{_count(plan.allreduces, 'allreduce')}; predicted peak {size(plan.peak_bytes)} a rank"
     )
     yield (
-        f"{_count(plan.calls, 'call')}{f' of {duration(plan.seconds)}' * (plan.calls > 1)}; planned in "
+        f"{_count(plan.calls, 'call')} of {duration(plan.seconds)}; planned in "
         f"{duration(plan.plan_seconds)}, compiled in {duration(plan.compile_seconds)}; "
         f"{_count(plan.hits, 'hit')}, {_count(plan.misses, 'miss')}"
     )
@@ -219,17 +223,25 @@ def _facts(plan: PlanReport) -> Iterator[str]:
 
 
 def _row(part: Part, stream: float) -> list[str]:
-    t = part.seconds
-    speed = part.bytes / t.median if t.median and part.kind not in ("exchange", "allreduce") else 0.0
+    t, moved = part.seconds, part.bytes * part.times
+    speed = moved / t.median if t.median and part.kind not in ("exchange", "allreduce") else 0.0
     return [
-        f"{part.kind} {part.number}",
-        brief(part.lines),
+        f"{' ' * part.depth}{part.kind} {part.number}",
+        brief(part.lines, 20),
+        f"{part.times:.3g}" if part.times < 1000 else f"{part.times:.0f}",
         duration(t.median) if t.median else "-",
-        f"{t.least * 1e6:.3g}-{t.most * 1e6:.3g}" if t.median else "-",
-        size(part.bytes) if part.bytes else "-",
+        _spread(t) if t.most > t.least else "-",
+        f"{part.waited / t.median:.0%}" if part.waited and t.median else "-",
+        size(moved) if moved else "-",
         f"{speed / 1e9:.1f}" if speed else "-",
         f"{speed / stream:.0%}" if speed and stream else "-",
     ]
+
+
+def _spread(t: Times) -> str:
+    """The least and the largest time, in the unit that the middle one is shown in."""
+    factor = next((f for limit, f in ((1e-3, 1e6), (1.0, 1e3)) if t.median < limit), 1.0)
+    return "-".join(f"{x * factor:.{2 if x * factor < 100 else 3}g}" for x in (t.least, t.most))
 
 
 def compare(new: Report, old: Report, width: int | None = None) -> str:

@@ -23,17 +23,18 @@ from .blocks import Piece, fit
 from .communicate import Communicate
 from .geometry import Geometry, Region, halos, shape_of
 from .slots import SMALL, Aval, Slots
-from .state import Key, State, Step
+from .state import Clocks, Key, State, Step
 from .steps import all_steps, steps_of
 from .transport import Transport
 
 
 @dataclass
 class Segment:
-    """One compiled function: ``call(*donated, *spares, *inputs, *operands, active[, token])``.
+    """One compiled function: ``call(*donated, *spares, *inputs, *operands, active[, token][, marks])``.
 
     Values are named by their slots.  The results are those of ``outputs``, in order; the token comes last where the
-    segment communicates.  The buffers in ``dead`` hold nothing of use afterwards and have not been donated.
+    segment communicates.  With ``clocks`` the address of their marks is an argument.  The buffers in ``dead`` hold
+    nothing of use afterwards and have not been donated.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Segment:
     dead: list[int] = field(default_factory=list)
     call: Any = None
     communicates: bool = False  # whether other ranks take part
+    clocks: Clocks | None = None
 
 
 @dataclass
@@ -82,6 +84,9 @@ def build(plan: Plan, geometry: Geometry, transport: Transport, digest: int, gra
     flags = {version: n for n, (version, _) in enumerate(skippable)}
     steps = steps_of(plan, geometry, flags, digest, grain)
     segments = [Segment("plan", steps)] if grain == "plan" else [Segment(s.name, [s]) for s in steps]
+    for segment in segments if grain == "step" else ():
+        numbers = {id(step): n for n, step in enumerate(all_steps(segment.steps))}
+        segment.clocks = Clocks(transport.marks(len(numbers)), numbers) if len(numbers) > 1 else None
 
     final = {plan.versions.final[s]: s for s in plan.program.live if s in plan.versions.final}
     slots: dict[Key, int] = {Key(version): n for n, version in enumerate(entry.values())}
@@ -208,6 +213,7 @@ class _Builder:
 
         def run(*arguments: Any) -> tuple[Any, ...]:
             given = list(arguments)
+            clocks = (segment.clocks, given.pop()) if segment.clocks is not None else None
             token = given.pop() if segment.communicates else None
             active = given.pop()
             scalars: list[Any] = [None] * operands
@@ -221,7 +227,7 @@ class _Builder:
                 buffers[number] = array
             named = [*zip(donated, given, strict=False), *zip(inputs, given[len(order) :], strict=True)]
             pieces = {key: Piece(array, self.region(key)) for key, array in named}
-            state = State(pieces, buffers, scalars, self.transport, active, token, vectors=vectors)
+            state = State(pieces, buffers, scalars, self.transport, active, token, vectors=vectors, clocks=clocks)
             for step in segment.steps:
                 step.run(state)
             # JAX would hand out one buffer under two names, and one of them may be donated later.

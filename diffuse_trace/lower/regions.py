@@ -135,8 +135,10 @@ class Iterate(_Region):
 
         def trip(carry: tuple[Any, ...]) -> tuple[Any, ...]:
             inner = enter(carry)
+            inner.passed(self)
             for step in self.other:
                 step.run(inner)
+                inner.passed(step)
             return leave(inner)
 
         entering = dict(zip(self.made, self.first, strict=True))
@@ -187,6 +189,7 @@ class Decide(_Region):
                 inner = state.inside([], token)
                 for step in steps:
                     step.run(inner)
+                    inner.passed(step)
                 values = zip(results, self.made, strict=True)
                 return tuple(self._fitted(inner.pieces[key], made) for key, made in values), inner.token
 

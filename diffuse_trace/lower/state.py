@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax
+
 from ..ir import Partition, Pattern, View
 from .blocks import Piece, none_after
-from .transport import Transport
+from .transport import Marks, Transport
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,14 @@ class Key:
     view: View | None = None
     partition: Partition | None = None
     pattern: Pattern | None = None
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """Marks behind the steps within regions, so that a profile can tell what each takes."""
+
+    marks: Marks
+    numbers: dict[int, int]  # of each step, by its identity
 
 
 @dataclass
@@ -40,6 +50,8 @@ class State:
     token: Any
     readers: dict[int, list[Key]] = field(default_factory=dict)
     vectors: Sequence[tuple[Any, int]] = ()
+    clocks: tuple[Clocks, Any] | None = None  # and the address of the marks
+    outside: frozenset[int] = frozenset()  # identities of arrays that a region only reads
     in_memory: set[Key] = field(init=False)
     ticket: Any = field(init=False)
 
@@ -49,7 +61,31 @@ class State:
 
     def inside(self, slots: list[Any], token: Any) -> State:
         """What the steps of a region work on."""
-        return State(dict(self.pieces), slots, self.operands, self.transport, self.active, token, vectors=self.vectors)
+        return State(
+            dict(self.pieces),
+            slots,
+            self.operands,
+            self.transport,
+            self.active,
+            token,
+            vectors=self.vectors,
+            clocks=self.clocks,
+            outside=frozenset(id(piece.array) for piece in self.pieces.values()),
+        )
+
+    def passed(self, step: Step) -> None:
+        """Note the time once a step is over, where it is asked for: all that a region has made passes a mark."""
+        if self.clocks is None:
+            return
+        clocks, address = self.clocks
+        found = {id(a): a for a in (*(p.array for p in self.pieces.values()), *self.slots) if isinstance(a, jax.Array)}
+        old = [array for number, array in found.items() if array.size and number not in self.outside]
+        chained = [self.ticket] if self.token is None else [self.ticket, self.token]
+        new = clocks.marks.mark(clocks.numbers[id(step)], [*chained, *old], address)
+        self.ticket = new.pop(0)
+        self.token = new.pop(0) if self.token is not None else None
+        for before, after in zip(old, new, strict=True):
+            self.replace(before, after)
 
     def readers_done(self, slots: Iterable[int]) -> Any:
         """An int32 of at most 0 that is known once all have read what is in some slots."""

@@ -55,6 +55,30 @@ class ExchangeSpec:
         return not (self.sends or self.receives or self.copies)
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a step has taken: how often it ran, the seconds in all, and those of them that it waited for other ranks."""
+
+    times: float = 0
+    seconds: float = 0.0
+    waited: float = 0.0
+
+
+class Marks(Protocol):
+    """Clocks within an executable; see `runtime/marks.py`."""
+
+    address: Any
+
+    def begin(self) -> None:
+        """The time runs from here."""
+
+    def spent(self) -> list[Spent]:
+        """What has been spent up to each mark, since the last question."""
+
+    def mark(self, number: int, arrays: Sequence[Any], address: Any) -> list[Any]:
+        """Let arrays pass a mark, in a traced function: it comes after what made them and before what uses them."""
+
+
 class Transport(Protocol):
     """Communication of one rank, as operations inside one traced function.
 
@@ -89,6 +113,12 @@ class Transport(Protocol):
         self, array: Any, op: str, ranks: tuple[int, ...], digest: int, where: str, token: Any
     ) -> tuple[Any, Any]:
         """Combine the arrays of the ranks before this one in ``ranks``; the operator's identity on the first."""
+
+    def marks(self, count: int) -> Marks:
+        """Clocks for one executable."""
+
+    def waited(self) -> float:
+        """Seconds that this rank has waited for others, noted where it is profiled."""
 
     def check(self) -> None:
         """Raise what went wrong inside the executables that have run."""

@@ -73,6 +73,12 @@ class Engine:
         self._set(at.SPIN, 0 if crowded else _NEVER if give_way == "0" else _SPIN)
         self._set(at.TIMEOUT_MS, int(config.get("timeout") * 1000))
         self._set(at.CHUNK, CHUNK)
+        self._set(at.CLOCKED, int(config.get("profile")))
+
+    @property
+    def waiting(self) -> int:
+        """The address of the nanoseconds that this rank has waited for others, noted where it is profiled."""
+        return self.table + at.WAITED
 
     def reserve(self, sends: Sequence[int], receives: Sequence[int]) -> None:
         """Make room for messages that carry these numbers of bytes, with the settings of now."""

@@ -52,8 +52,10 @@ from .wire import (
     NOTICE,
     FAILURE,
     ABANDONED,
+    CLOCKED,
+    WAITED,
     TABLE_BYTES,
-) = range(0, 29 * WORD, WORD)
+) = range(0, 31 * WORD, WORD)
 
 # A slot describes one request: what it is, its peer, where its header is and how many bytes must follow that.
 _KIND, _PEER, _PLACE, _PAYLOAD, SLOT_BYTES = range(0, 5 * WORD, WORD)
@@ -145,7 +147,7 @@ def finish(t, header):
     failure = load(t + FAILURE)
     if load(failure + FAIL_KIND) != OK:
         return _fail(t, header, load(failure + FAIL_KIND), load(failure + FAIL_CODE), 0)
-    polls, start = 0, 0.0
+    polls, start, first = 0, 0.0, 0.0
     while True:
         pending, i = 0, -1
         # Payloads are added on the way.
@@ -173,7 +175,12 @@ def finish(t, header):
                     if load(failure + FAIL_KIND) != OK:
                         return _fail(t, header, MPI_ERROR, load(failure + FAIL_CODE), 0)
         if pending == 0:
+            if first != 0.0:
+                waited = call_double(load(t + WTIME), ()) - first
+                store(t + WAITED, load(t + WAITED) + int(waited * 1e9))
             return OK
+        if polls == 0 and load(t + CLOCKED) != 0:
+            first = call_double(load(t + WTIME), ())
         polls += 1
         if polls > spin:
             call(load(t + YIELD), ())

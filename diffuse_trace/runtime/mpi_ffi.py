@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..lower import jax_compat
-from ..lower.transport import Box, ExchangeSpec, Transport
+from ..lower.transport import Box, ExchangeSpec, Marks, Transport
 from . import ranks
 from .operators import OPERATORS, identity
 
@@ -72,6 +73,16 @@ class SingleTransport:
         """The operator's identity everywhere."""
         return jnp.full(array.shape, identity(op, np.dtype(array.dtype)), array.dtype), token
 
+    def marks(self, count: int) -> Marks:
+        """Clocks for one executable; they do need Numba."""
+        from . import marks
+
+        return marks.Marks(count, 0)
+
+    def waited(self) -> float:
+        """There is nobody to wait for."""
+        return 0.0
+
     def check(self) -> None:
         """Nothing can have gone wrong."""
 
@@ -121,6 +132,7 @@ class MpiTransport:
         self._engine = engine(world)
         self.check = self._engine.check
         self._descriptions = Descriptions()
+        self._waited = ctypes.c_int64.from_address(self._engine.waiting)
 
     def token(self) -> Any:
         """The addresses of the table and of the descriptions; see `handlers.py`."""
@@ -178,6 +190,16 @@ class MpiTransport:
         outputs = [_aval(array), _aval(token)]
         before, token = self._call("exscan", spec, [array, start, token], outputs, {1: 0, 2: 1})
         return before, token
+
+    def marks(self, count: int) -> Marks:
+        """Clocks for one executable."""
+        from . import marks
+
+        return marks.Marks(count, self._engine.waiting)
+
+    def waited(self) -> float:
+        """Seconds that this rank has waited for others; see `Transport`."""
+        return self._waited.value * 1e-9
 
     def _combination(self, array: Any, op: str, ranks: tuple[int, ...], digest: int, where: str) -> np.ndarray:
         from .combine import combiner

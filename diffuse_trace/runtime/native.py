@@ -164,7 +164,7 @@ def _stamp() -> str:
     return hashlib.blake2b(b"\0".join(parts), digest_size=6).hexdigest()
 
 
-_SOURCES = ("native.py", "boxes.py", "combine.py", "handlers.py", "messages.py", "packing.py", "wire.py")
+_SOURCES = ("native.py", "boxes.py", "combine.py", "handlers.py", "marks.py", "messages.py", "packing.py", "wire.py")
 
 
 def compiled(function: Callable[..., Any], arguments: int, name: str = "") -> Any:

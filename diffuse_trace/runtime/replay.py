@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..lower.executable import Executable
-from ..lower.transport import Transport
+from ..lower.transport import Spent, Transport
 from .buffers import pool, worthwhile
 from .stores import Data
 
-#: Called after each segment with the replay, the segment's number and its seconds.
-Observer = Callable[["Replay", int, float], None]
+#: Called after each segment with the replay, the segment's number, what it has spent and what the steps within regions.
+Observer = Callable[["Replay", int, Spent, list[Spent]], None]
 
 #: Sets of operands of one dtype that are kept on the device: the trips of a loop come with theirs again and again.
 _KEPT = 64
@@ -52,7 +52,7 @@ class Replay:
         self.check: Callable[[int, list[Any]], None] | None = None  # looks at what a segment leaves in the slots
         self.calls = 0
         self.plan_seconds = 0.0  # to plan and lower it
-        self.first_seconds = 0.0  # of the first run: compilation, as good as all of it
+        self.compile_seconds = 0.0  # where it is observed
 
     def run(self, inputs: Mapping[int, Data], operands: list[Any]) -> dict[int, Data]:
         """Run once; ``inputs`` by store id.  Returns the data of the live stores that have changed.
@@ -61,7 +61,6 @@ class Replay:
         """
         executable = self.executable
         observer = self.observer
-        began = time.perf_counter() if not self.calls else 0.0
         values: list[Any] = [None] * executable.slots
         for store, slot in executable.entry:
             values[slot] = inputs[store].buffer
@@ -73,15 +72,15 @@ class Replay:
                 arguments.append(pool.take(aval))
             for s in segment.inputs:
                 arguments.append(values[s])
-            start = time.perf_counter() if observer is not None else 0.0
+            arguments += [*scalars, active]
             if segment.communicates:
-                results = segment.call(*arguments, *scalars, active, self._token)
+                arguments.append(self._token)
+            if segment.clocks is not None:
+                arguments.append(segment.clocks.marks.address)
+            results = segment.call(*arguments) if observer is None else self._observed(number, arguments, observer)
+            if segment.communicates:
                 self._token = results[-1]
                 self.transport.check()
-            else:
-                results = segment.call(*arguments, *scalars, active)
-            if observer is not None and self.calls:
-                observer(self, number, time.perf_counter() - start)
             for s, result in zip(segment.outputs, results, strict=False):
                 values[s] = result
             if self.check is not None:
@@ -90,8 +89,6 @@ class Replay:
             for s in segment.dead:
                 pool.give(values[s])
                 values[s] = None
-        if not self.calls:
-            self.first_seconds = time.perf_counter() - began
         self.calls += 1
         for store in executable.consumed:
             inputs[store].buffer = None
@@ -99,6 +96,22 @@ class Replay:
             store: Data(values[slot], partition, margin, valid | inputs[store].valid if unchanged else valid, reusable)
             for store, slot, partition, margin, valid, unchanged, reusable in self.final
         }
+
+    def _observed(self, number: int, arguments: list[Any], observer: Observer) -> Any:
+        """Run a segment, compiled beforehand, and tell what it has spent."""
+        segment = self.executable.segments[number]
+        clocks = segment.clocks
+        if not self.calls:
+            start = time.perf_counter()
+            segment.call = segment.call.lower(*arguments).compile()
+            self.compile_seconds += time.perf_counter() - start
+        if clocks is not None:
+            clocks.marks.begin()
+        start, waited = time.perf_counter(), self.transport.waited()
+        results = segment.call(*arguments)
+        spent = Spent(1, time.perf_counter() - start, self.transport.waited() - waited)
+        observer(self, number, spent, clocks.marks.spent() if clocks is not None else [])
+        return results
 
     def _scalars(self, operands: list[Any]) -> list[Any]:
         # Equal to the last ones: so are their bits, unless there are zeros, which have signs.

@@ -65,7 +65,49 @@ def test_figures_of_a_known_program(ranks: int, tmp_path: Path) -> None:
     spans = [e for e in events if e["ph"] == "X"]
     assert {e["tid"] for e in events} == set(range(ranks))
     assert all(e["dur"] >= 0 and e["ts"] >= 0 and e["name"] for e in spans)
-    assert sum(e["cat"] == "group" and e["args"]["plan"] == "step" for e in spans) == 5 * ranks
+    assert sum(e["cat"] == "group" and e["args"]["plan"] == "step" for e in spans) == 6 * ranks
+
+
+LOOP = """\
+import diffuse_trace as diffuse
+import diffuse_trace.numpy as np
+
+def relax(k, u):
+    u = u.copy()
+    u[1:-1] = 0.5 * (u[:-2] + u[2:])
+    return u / u.max()
+
+@diffuse.jit
+def several(u):
+    return diffuse.fori_loop(0, 7, relax, u)
+
+u = np.random.default_rng(0).random((400, 50))
+for _ in range(3):
+    u = several(u)
+print(float(u[3, 3]))
+"""
+
+
+@pytest.mark.ranks(1, 2)
+def test_the_steps_of_a_loop_are_timed_within_it(ranks: int, tmp_path: Path) -> None:
+    file = tmp_path / "profile.json"
+    (tmp_path / "script.py").write_text(LOOP)
+    plain = launch(tmp_path / "script.py", ranks)
+    done = launch(tmp_path / "script.py", ranks, options=[f"--profile={file}"])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == plain.stdout.splitlines()[0], "clocks change no value"
+    plan = next(p for p in Report.load(file).plans if p.name == "several")
+    loop = next(n for n, p in enumerate(plan.parts) if p.kind == "loop")
+    body = [p for p in plan.parts[loop + 1 :] if p.times == 7]
+    assert all(p.depth == 1 for p in plan.parts[loop + 1 :]), "the loop comes last"
+    kinds = [p.kind for p in body]
+    assert kinds.count("group") == (3 if ranks > 1 else 1) and (kinds.count("exchange"), kinds.count("allreduce")) == (
+        (1, 1) if ranks > 1 else (0, 0)
+    )
+    assert all(p.seconds.median > 0 for p in body)
+    assert plan.parts[loop].bytes == 7 * sum(p.bytes for p in body if p.kind == "group")
+    assert all(0 <= p.waited <= p.seconds.most for p in body)
+    assert any(p.waited > 0 for p in body) == (ranks > 1)
 
 
 def test_files_that_hold_no_report(tmp_path: Path) -> None:
@@ -91,7 +133,7 @@ def test_reports_survive_the_disk_and_are_compared(tmp_path: Path) -> None:
     made(1e-3).save(tmp_path / "x.json")
     assert Report.load(tmp_path / "x.json") == made(1e-3)
     text = render(made(1e-3), 80)
-    assert "1 ms" in text and "10%" in text and "500-2e+03" in text and max(map(len, text.splitlines())) <= 80
+    assert "1 ms" in text and "10%" in text and "0.5-2" in text and max(map(len, text.splitlines())) <= 80
     assert "2.00" in compare(made(2e-3), made(1e-3), 80)
 
 
