@@ -10,6 +10,7 @@ The first two are arithmetic on shifted slices, which fuses with what is around 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ import jax.numpy as jnp
 import jax.tree_util as tree
 import numpy as np
 from jax import lax
+
+from ..lower.kernels import Row
 
 #: More diagonals than these are held as rows.
 MOST_DIAGONALS = 64
@@ -62,6 +65,24 @@ class Stencil:
             total = part if total is None else total + part
         return jnp.zeros(rows, x.dtype) if total is None else total
 
+    def row(self) -> Row:
+        """A row as loops over rows take it."""
+        count = len(self.offsets)
+        given = [(self.values, k, 0) for k in range(count)]
+        if self.present is not None:
+            given.append((self.present, -self.first, 1))
+
+        def make(kept: tuple[int, ...], given: Sequence[Any], elements: Sequence[Any]) -> Any:
+            total = jnp.zeros((), given[0].dtype) if not kept else None
+            for k, x in zip(kept, elements, strict=True):
+                part = given[k] * x
+                if self.present is not None:
+                    part = jnp.where((given[count] >> k) & 1 != 0, part, jnp.zeros((), part.dtype))
+                total = part if total is None else total + part
+            return total
+
+        return Row(self.offsets, tuple(given), make)
+
 
 @tree.register_pytree_node_class
 @dataclass(frozen=True)
@@ -92,6 +113,20 @@ class Diagonals:
             part = jnp.where(value != 0, value * _slice(x, self.first + offset - start, rows), jnp.zeros((), x.dtype))
             total = part if total is None else total + part
         return jnp.zeros(rows, x.dtype) if total is None else total
+
+    def row(self) -> Row:
+        """See `Stencil.row`."""
+        count = self.values.shape[1]
+        given = tuple((self.values, k * count - self.first, 1) for k in range(len(self.offsets)))
+
+        def make(kept: tuple[int, ...], given: Sequence[Any], elements: Sequence[Any]) -> Any:
+            total = jnp.zeros((), given[0].dtype) if not kept else None
+            for k, x in zip(kept, elements, strict=True):
+                part = jnp.where(given[k] != 0, given[k] * x, jnp.zeros((), x.dtype))
+                total = part if total is None else total + part
+            return total
+
+        return Row(self.offsets, given, make)
 
 
 def _nothing(x: Any) -> Any:
@@ -149,6 +184,9 @@ class Rows:
         from .handlers import multiply_rows
 
         return multiply_rows(self, x, rows)
+
+    def row(self) -> None:
+        """Their elements lie anywhere."""
 
 
 Layout = Stencil | Diagonals | Rows

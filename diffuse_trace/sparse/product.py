@@ -16,7 +16,7 @@ from .. import config, recording
 from ..ir import Partition, View, canonical
 from ..ir.view import Axis
 from ..lower.blocks import Gathered, Piece
-from ..lower.kernels import Context, register
+from ..lower.kernels import Context, Row, register
 from ..lower.patterns import Lists, register_pattern
 from ..numpy import core
 from ..numpy.array import ndarray
@@ -208,4 +208,8 @@ def _reference(context: Context, matrix: np.ndarray, x: np.ndarray) -> np.ndarra
         return (matrix @ x.reshape(-1))[:, None].astype(context.dtype)
 
 
-register("sparse_product", _generate, _reference, exact=True, whole=True)
+def _row(layout: layouts.Layout) -> Row | None:
+    return layout.row() if isinstance(layout, layouts.Rows) or layout.offsets else None
+
+
+register("sparse_product", _generate, _reference, exact=True, whole=True, row=_row)

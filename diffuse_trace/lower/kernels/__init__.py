@@ -1,11 +1,12 @@
 """Kernel generators: for each operation, how a block is computed in `jax.numpy` and what it means in NumPy."""
 
 from . import contract, create, elementwise, random, reduce, scan, selections
-from .registry import Context, Kernel, kernel, register, registered
+from .registry import Context, Kernel, Row, kernel, register, registered
 
 __all__ = [
     "Context",
     "Kernel",
+    "Row",
     "contract",
     "create",
     "elementwise",

@@ -6,7 +6,7 @@ the operation's name; the dense and the sparse library register theirs here, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +66,20 @@ class Context:
 
 
 @dataclass(frozen=True)
+class Row:
+    """What a row of a matrix takes from a vector, for loops over rows that are not blocks.
+
+    ``shifts`` are the columns of its elements relative to its own number.  ``given`` names arrays of which row i takes
+    the element numbered ``first + step * i``: (array, first, step).  ``make(kept, given, elements)`` computes a row, on
+    scalars: ``elements`` are those of the vector in the columns ``shifts[k] for k in kept``, the others do not exist.
+    """
+
+    shifts: tuple[int, ...]
+    given: tuple[tuple[Any, int, int], ...]
+    make: Callable[[tuple[int, ...], Sequence[Any], Sequence[Any]], Any]
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A registered operation.
 
@@ -76,7 +90,8 @@ class Kernel:
     their own.  ``whole`` ones get `lower.blocks.Piece`s: all that the rank has of an input, ghosts included, and where
     it lies (of a sparse store what its library has put there), or `Gathered`.  ``wide`` ones may get more points than
     their own along axes of the output, and what they make of these is cut off: they read blocks with their ghosts.
-    ``pointwise`` ones make the same of the same elements wherever these lie.
+    ``pointwise`` ones make the same of the same elements wherever these lie.  Those that multiply a matrix, their first
+    input, with a vector may have ``row``: for what the rank has of the matrix the `Row`, or None.
     """
 
     name: str
@@ -86,6 +101,7 @@ class Kernel:
     whole: bool = False
     wide: bool = False
     pointwise: bool = False
+    row: Callable[[Any], Row | None] | None = None
 
     @property
     def cost(self) -> int:
@@ -151,6 +167,7 @@ def register(
     whole: bool = False,
     wide: bool = False,
     pointwise: bool = False,
+    row: Callable[[Any], Row | None] | None = None,
 ) -> Kernel:
     """Register an operation; ``reference`` defaults to the generator itself, run with ``context.xp = numpy``.
 
@@ -158,7 +175,7 @@ def register(
     """
     if name in _kernels:
         raise ProgramError(f"an operation {name!r} is registered already")
-    made = _kernels[name] = Kernel(name, generate, reference or generate, exact, whole, wide, pointwise)
+    made = _kernels[name] = Kernel(name, generate, reference or generate, exact, whole, wide, pointwise, row)
     return made
 
 

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ...fuse.plan import Plan
-from ...ir import IndexTask, Operand, View
+from ...ir import Access, IndexTask, Operand, View
 from ..blocks import Piece, complement, image
 from ..geometry import Region, shape_of
+from ..kernels import kernel
 from ..state import Key, State
 from .body import Body, Box, Code, Fold, Loop, Place, Store, Value, Values
-from .expressions import Unsupported, apply, converted, holds
+from .expressions import Unsupported, apply, converted, evaluate, holds
 from .machine import caches, call
 
 if TYPE_CHECKING:
@@ -73,7 +74,15 @@ def _expressible(task: IndexTask, plan: Plan) -> bool:
 
 def _folds(task: IndexTask) -> bool:
     """Whether a task reduces all of its points to one value."""
-    return task.op in ("sum", "prod", "min", "max") and all(a.source is None for a in task.output.view.axes)
+    if any(a.source is not None for a in task.output.view.axes):
+        return False
+    return task.op in ("sum", "prod", "min", "max") or _dot(task)
+
+
+def _dot(task: IndexTask) -> bool:
+    """Whether a task adds the products of two arrays, element by element."""
+    whole = [isinstance(a, Access) and not a.view.broadcast_axes() for a in task.inputs]
+    return task.op == "contract" and all(whole) and task.output.store.dtype.kind in "iuf"
 
 
 @dataclass
@@ -93,11 +102,20 @@ class _Array:
 
 @dataclass
 class _Open:
-    """The loop that roots may still join: the element of each root that its points make, and the value."""
+    """The loop that roots may still join, or the loops that are its parts: of each root the element that its points
+    make, and its value in each part."""
 
-    loop: Loop
-    made: dict[int, tuple[tuple[Index, ...], int]] = field(default_factory=dict)
+    box: Box
+    loops: list[Loop]
+    made: dict[int, tuple[tuple[Index, ...], list[int]]] = field(default_factory=dict)
     written: set[int] = field(default_factory=set)
+
+    def value(self, version: int, at: tuple[Index, ...], values: Values) -> int | None:
+        """The value of an element where the point that is computed has made it."""
+        part = next((n for n, loop in enumerate(self.loops) if loop.main.values is values), None)
+        if part is None or version not in self.made or self.made[version][0] != at:
+            return None
+        return self.made[version][1][part]
 
 
 class Loops:
@@ -131,10 +149,40 @@ class Loops:
     def _task(self, t: int, index: tuple[Index, ...], box: Box, values: Values) -> int:
         """The value of a task at its points ``index``."""
         task = self.plan.task(t)
+        if _by_rows(task):
+            return self._row(t, index, box, values)
         if task.reduces:
             raise Unsupported("a reduction within a loop")
         args = [self._input(t, k, index, box, values) for k in range(len(task.inputs))]
         return apply(task, args, values)
+
+    def _row(self, t: int, index: tuple[Index, ...], box: Box, values: Values) -> int:
+        """The value of a row of a product with a vector."""
+        task, key = self.plan.task(t), self.step.source(t, 0)
+        assert key is not None
+        make = kernel(task.op).row
+        row = make(self.state.pieces[key].array) if make is not None else None
+        source, first, step = index[0]
+        if row is None or source is None:
+            raise Unsupported("a sparse product")
+        given = []
+        for array, begin, by in row.given:
+            region = tuple((0, n) for n in array.shape)
+            number, strides = self._array(array, region), [0] * len(box)
+            strides[source] = by * step
+            ends = [begin + by * (first + step * p) for p in (box[source][0], box[source][1] - 1)]
+            if min(ends) < 0 or max(ends) >= math.prod(array.shape):
+                raise Unsupported("elements that are not here")
+            place = Place(number, begin + by * first, tuple(strides), region)
+            given.append(values.add(Value("load", self.arrays[number].dtype, (), place)))
+        kept, elements = [], []
+        for k, shift in enumerate(row.shifts):
+            if _within(source, first + shift, step, box, task.shape[1]):
+                kept.append(k)
+                column = (index[0], (source, first + shift, step))
+                elements.append(self._input(t, 1, column, box, values))
+        count, numbers = len(given), tuple(kept)
+        return evaluate(lambda *a: row.make(numbers, a[:count], a[count:]), [*given, *elements], values)
 
     def _input(self, t: int, k: int, index: tuple[Index, ...], box: Box, values: Values) -> int:
         access = self.plan.task(t).inputs[k]
@@ -155,10 +203,9 @@ class Loops:
 
     def _element(self, version: int, at: tuple[Index, ...], box: Box, values: Values) -> int:
         """An element of a version."""
-        if self.open is not None and values is self.open.loop.main.values and version in self.open.made:
-            made, value = self.open.made[version]
-            if made == at:
-                return value
+        known = self.open.value(version, at, values) if self.open is not None else None
+        if known is not None:
+            return known
         if version in self.made:
             array = self.arrays[self.made[version]]
             if self.open is not None and self.made[version] in self.open.written:
@@ -189,15 +236,8 @@ class Loops:
                 return None
             extent = 1 if axis.source is None else task.shape[axis.source]
             first, stride = (offset - axis.offset) // by, step // by
-            low, high = (0, 1) if source is None else box[source]
-            ends = sorted((first + stride * low, first + stride * (high - 1))) if source is not None else (first, first)
-            if ends[1] < 0 or ends[0] >= extent:
+            if not _within(source, first, stride, box, extent):
                 return None
-            if ends[0] < 0 or ends[1] >= extent:
-                assert source is not None
-                cuts = [math.ceil(-first / stride), math.ceil((extent - first) / stride)]
-                cuts += [math.floor(-first / stride) + 1, math.floor((extent - first) / stride) + 1]
-                raise _Cut(source, next(c for c in cuts if low < c < high))
             if axis.source is not None:
                 index[axis.source] = (source, first, stride) if source is not None else (None, first, 1)
         return tuple(index)
@@ -217,12 +257,12 @@ class Loops:
         box = self.step.points(t)
         if box is None or any(low >= high for low, high in box):
             raise Unsupported("no points")
-        box = box or ((0, 1),)
+        box = (box[:1] if _by_rows(self.plan.task(t)) else box) or ((0, 1),)
         before = dict(self.places), list(self.arrays), dict(self.slots)
         try:
-            if self.open is not None and self.open.loop.main.box == box:
+            if self.open is not None and self.open.box == box:
                 try:
-                    return self._join(root, t, box)
+                    return self._join(root, t)
                 except (_Another, _Cut):
                     self.places, self.arrays, self.slots = before[0], before[1], before[2]
                     before = dict(self.places), list(self.arrays), dict(self.slots)
@@ -231,57 +271,66 @@ class Loops:
             self.places, self.arrays, self.slots = before
             raise
 
-    def _join(self, root: int, t: int, box: Box) -> None:
-        """Add a root to the open loop."""
+    def _join(self, root: int, t: int) -> None:
+        """Add a root to the open loop, or to each of its parts."""
         assert self.open is not None
-        loop = self.open.loop
-        made, *rest = self._root(root, t, Body(box, loop.main.values, [], []), loop)
-        first = [body for body in rest if body.box[:-1] != box[:-1]]
-        if any(load.array == body.stores[0].place.array for body in first for load in _loads(loop)):
-            raise _Another
-        loop.main.stores += made.stores
-        loop.main.folds += made.folds
-        loop.beside += [body for body in rest if body not in first]
-        self.loops[-1:-1] = [Loop(body, []) for body in first]
-        self._committed(root, t, loop.main, made)
+        box, loops = self.open.box, self.open.loops
+        whole = len(loops) == 1
+        added = []
+        try:
+            for loop in loops:
+                added.append(self._root(root, t, Body(loop.main.box, loop.main.values, [], []), loops, whole))
+        except Unsupported:
+            if whole:
+                raise
+            raise _Another from None
+        if whole:
+            made, *rest = added[0]
+            first = [body for body in rest if body.box[:-1] != box[:-1]]
+            if any(load.array == body.stores[0].place.array for body in first for load in _loads(loops[0])):
+                raise _Another
+            loops[0].beside += [body for body in rest if body not in first]
+            self.loops[-1:-1] = [Loop(body, []) for body in first]
+        for loop, (made, *_) in zip(loops, added, strict=True):
+            loop.main.stores += made.stores
+            loop.main.folds += made.folds
+        self._committed(root, t, [made for made, *_ in added])
 
     def _begin(self, root: int, t: int, box: Box) -> None:
         """Add a root with a loop of its own; of several where what it reads changes within its points."""
         was, self.open = self.open, None
         try:
-            done = _parts(box, lambda part: self._root(root, t, Body(part, Values(), [], []), None, part == box))
-            if len(done) > 1 and self.plan.task(t).reduces:
-                raise Unsupported("a reduction in parts")
+            done = _parts(box, lambda part: self._root(root, t, Body(part, Values(), [], []), (), part == box))
         except BaseException:
             self.open = was
             raise
+        beside: list[Body] = []
         if len(done) == 1:
-            bodies = done[0]
-            loop = Loop(bodies[0], [b for b in bodies[1:] if b.box[:-1] == box[:-1]])
-            self.loops += [Loop(b, []) for b in bodies[1:] if b.box[:-1] != box[:-1]]
-            self.loops.append(loop)
-            self.open = _Open(loop)
-            self._committed(root, t, bodies[0], bodies[0])
-            return
-        self.loops += [Loop(b, []) for bodies in done for b in bodies]
-        self._committed(root, t, None, done[0][0])
+            beside = done[0][1:]
+            self.loops += [Loop(b, []) for b in beside if b.box[:-1] != box[:-1]]
+        loops = [Loop(bodies[0], [b for b in beside if b.box[:-1] == box[:-1]]) for bodies in done]
+        self.loops += loops
+        self.open = _Open(box, loops)
+        self._committed(root, t, [bodies[0] for bodies in done])
 
-    def _committed(self, root: int, t: int, main: Body | None, made: Body) -> None:
+    def _committed(self, root: int, t: int, made: Sequence[Body]) -> None:
         task = self.plan.task(t)
-        number = made.folds[0].array if task.reduces else made.stores[0].place.array
+        body, folded = made[0], task.reduces and not _by_rows(task)
+        number = body.folds[-1].array if folded else body.stores[-1].place.array
         self.arrays[number].written, self.arrays[number].version = True, root
         self.made[root] = number
         self.roots.append(root)
-        if self.open is not None and main is not None:
-            self.open.written.add(number)
-            if not task.reduces:
-                self.open.made[root] = _elements(task.output.view, _identity(len(task.shape))), made.stores[0].value
+        assert self.open is not None
+        self.open.written.add(number)
+        if not folded:
+            values = [b.stores[-1].value for b in made]
+            self.open.made[root] = _elements(task.output.view, _identity(len(task.shape))), values
 
-    def _root(self, root: int, t: int, body: Body, loop: Loop | None, whole: bool = True) -> list[Body]:
-        """The body of a root, or a part of it, and what is beside."""
+    def _root(self, root: int, t: int, body: Body, loops: Sequence[Loop], whole: bool = True) -> list[Body]:
+        """The body of a root, or a part of it, and what is beside; ``loops`` are those that it joins."""
         task = self.plan.task(t)
         identity = _identity(len(task.shape))
-        if task.reduces:
+        if task.reduces and not _by_rows(task):
             return [self._fold(root, t, body)]
         value = self._task(t, identity, body.box, body.values)
         points = self.step.points(t)
@@ -298,7 +347,7 @@ class Loops:
             place = Place(number, place.offset, (1,), place.reach)
         if place.strides[-1] < 1 or place.strides[-1] > 4:
             raise Unsupported("a store across rows")
-        self._check_hazards(body.values.loads([value]), loop, place)
+        self._check_hazards(body.values.loads([value]), loops, place)
         large = math.prod(array.shape) * array.dtype.itemsize * _ARRAYS > caches() and place.strides[-1] == 1
         body.stores.append(Store(place, value, large))
         bodies = [body]
@@ -311,7 +360,7 @@ class Loops:
             for rest in complement(region, self.step.geometry.of(task.output.store).block):
                 box = tuple((low - s, high - s) for (low, high), s in zip(rest, shift, strict=True))
                 for copy in _parts(box, lambda part: self._copy(previous, number, part, shift)):
-                    self._check_hazards(copy.loads(), loop, copy.stores[0].place)
+                    self._check_hazards(copy.loads(), loops, copy.stores[0].place)
                     bodies.append(copy)
         elif previous is not None and not in_place:
             raise Unsupported("parts of an update")
@@ -328,12 +377,23 @@ class Loops:
         task = self.plan.task(t)
         if not _folds(task) or root in self.step.slots:
             raise Unsupported("a reduction along axes")
-        value = self._input(t, 0, _identity(len(task.shape)), body.box, body.values)
-        value = converted(value, task.output.store.dtype, body.values)
+        dtype, operator = task.output.store.dtype, "sum" if _dot(task) else task.op
+        inputs = range(len(task.inputs))
+        factors = [self._input(t, k, _identity(len(task.shape)), body.box, body.values) for k in inputs]
+        factors = [converted(f, dtype, body.values) for f in factors]
+        value = factors[0] if len(factors) == 1 else body.values.add(Value("mul", dtype, tuple(factors)))
         region = tuple((low, high) for low, high, _ in image(task.output.view, ((0, 1),) * len(task.shape)))
-        self.arrays.append(_Array(None, task.output.store.dtype, region))
-        body.folds.append(Fold(len(self.arrays) - 1, task.op, value, task.output.store.dtype))
+        number = self._new(root)
+        more = number is not None
+        if number is None:
+            number = len(self.arrays)
+            self.arrays.append(_Array(None, dtype, region, version=-root - 1))
+        body.folds.append(Fold(number, operator, value, dtype, more))
         return body
+
+    def _new(self, root: int) -> int | None:
+        """The new array in which other parts of a root are made."""
+        return next((n for n, a in enumerate(self.arrays) if a.version == -root - 1), None)
 
     def _target(self, root: int, t: int, target: Sequence[tuple[int, int, int]]) -> tuple[int, bool]:
         """The array in which a root is made, and whether that holds its old elements."""
@@ -355,7 +415,7 @@ class Loops:
                 if held != number:
                     raise Unsupported("old elements that are elsewhere")
             return number, in_place and previous is not None
-        known = next((n for n, a in enumerate(self.arrays) if a.version == -root - 1), None)
+        known = self._new(root)
         if known is None:
             region = layout.buffer if previous is not None else tuple((low, high) for low, high, _ in target)
             known = len(self.arrays)
@@ -363,13 +423,13 @@ class Loops:
         return known, False
 
     @staticmethod
-    def _check_hazards(loads: Sequence[Place], loop: Loop | None, place: Place) -> None:
+    def _check_hazards(loads: Sequence[Place], loops: Sequence[Loop], place: Place) -> None:
         """No point may change what another reads after it."""
-        for read in (*loads, *(_loads(loop) if loop is not None else ())):
+        for read in (*loads, *(load for loop in loops for load in _loads(loop))):
             if read.array != place.array or (read.offset, read.strides) == (place.offset, place.strides):
                 continue
             if all(a < d and c < b for (a, b), (c, d) in zip(read.reach, place.reach, strict=True)):
-                if loop is None:
+                if not loops:
                     raise Unsupported("an update of what is read beside")
                 raise _Another
 
@@ -422,6 +482,29 @@ class Loops:
                     for body in loop.bodies():
                         body.stores[:] = [s for s in body.stores if s.place.array != number]
         self.loops[:] = [loop for loop in self.loops if any(b.stores or b.folds for b in loop.bodies())]
+
+
+def _by_rows(task: IndexTask) -> bool:
+    """Whether a task multiplies a matrix with a vector, and its kernel says what a row is."""
+    axes = task.output.view.axes
+    return kernel(task.op).row is not None and len(axes) == 1 and axes[0].source == 0
+
+
+def _within(source: int | None, first: int, step: int, box: Box, extent: int) -> bool:
+    """Whether indices along an axis, ``first + step * p`` for the points of a box, are below an extent.
+
+    Raises `_Cut` where some are.
+    """
+    low, high = (0, 1) if source is None else box[source]
+    ends = sorted((first + step * low, first + step * (high - 1))) if source is not None else (first, first)
+    if ends[1] < 0 or ends[0] >= extent:
+        return False
+    if ends[0] < 0 or ends[1] >= extent:
+        assert source is not None
+        cuts = [math.ceil(-first / step), math.ceil((extent - first) / step)]
+        cuts += [math.floor(-first / step) + 1, math.floor((extent - first) / step) + 1]
+        raise _Cut(source, next(c for c in cuts if low < c < high))
+    return True
 
 
 def _parts(box: Box, make: Callable[[Box], T]) -> list[T]:
@@ -515,8 +598,7 @@ def _renumbered(loop: Loop, numbers: dict[int, int]) -> Loop:
             args = tuple(number[a] for a in v.args)
             number[n] = values.add(Value(v.op, v.dtype, args, moved(v.extra) if v.op == "load" else v.extra))
         stores = [Store(moved(s.place), number[s.value], s.past) for s in b.stores]
-        return Body(
-            b.box, values, stores, [Fold(numbers[f.array], f.operator, number[f.value], f.dtype) for f in b.folds]
-        )
+        folds = [replace(f, array=numbers[f.array], value=number[f.value]) for f in b.folds]
+        return Body(b.box, values, stores, folds)
 
     return Loop(body(loop.main), [body(b) for b in loop.beside])

@@ -6,7 +6,7 @@ primitives, of which those in the tables here can be put into a loop.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -52,6 +52,14 @@ def apply(task: IndexTask, args: Sequence[int], values: Values) -> int:
         raise Unsupported(task.op)
     dtypes = tuple(values.dtype(a) for a in args)
     closed = _trace(task.op, task.spelled, dtypes, task.output.store.dtype, len(task.shape), _Alike(task))
+    return _run(closed.jaxpr, closed.consts, args, values)
+
+
+def evaluate(function: Callable[..., Any], args: Sequence[int], values: Values) -> int:
+    """Add what a function of JAX makes of some values, as scalars.  Raises `Unsupported`."""
+    if not all(holds(values.dtype(a)) for a in args):
+        raise Unsupported("a dtype")
+    closed = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct((), values.dtype(a)) for a in args))
     return _run(closed.jaxpr, closed.consts, args, values)
 
 
