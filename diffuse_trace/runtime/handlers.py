@@ -123,10 +123,12 @@ def _rank(spec, place):
 
 
 def allreduce(frame):
-    """Operands: an array, the token.  Results: the array combined, in its place, and the token."""
+    """Operands: an array, the token.  Results: the array combined, and the token."""
     if not answered(frame):
         t, spec = _addresses(frame)
-        _allreduce(t, spec, data(load(frame + _RESULTS), 0, _DATA))
+        array, total = data(load(frame + _ARGUMENTS), 0, _DATA), data(load(frame + _RESULTS), 0, _DATA)
+        copy(total, array, load(spec + at.COMBINE_ITEMS) * load(spec + at.COMBINE_ITEMSIZE))
+        _allreduce(t, spec, total)
     return 0
 
 

@@ -172,7 +172,8 @@ class MpiTransport:
             return array, token
         spec = self._combination(array, op, ranks, digest, where)
         outputs = [_aval(array), _aval(token)]
-        total, token = self._call("allreduce", spec, [array, token], outputs, {0: 0, 1: 1})
+        # Not in the array's place: XLA would copy what is not an array of its own, which costs more.
+        total, token = self._call("allreduce", spec, [array, token], outputs, {1: 1})
         return total, token
 
     def exscan(

@@ -47,6 +47,9 @@ def emit(code: Code, name: str) -> str:
             loop.hand_on(main, arrays)
     if any(store.past for loop in code.loops for body in loop.bodies() for store in body.stores):
         main.builder.fence("seq_cst")  # such stores are not in order with others
+    layout = jax_compat.frame_layout()
+    ticket = main.load(main.load(main.load(frame, layout.results)), layout.data)
+    main.builder.store(ir.Constant(INT, 0), main.pointer(ticket, INT))
     main.builder.ret(word(0))
     return str(module)
 

@@ -37,7 +37,7 @@ def call(code: Code, given: Sequence[Any], after: Any) -> tuple[Any, list[Any]]:
     shapes = [jax.ShapeDtypeStruct((), np.int32)]
     shapes += [jax.ShapeDtypeStruct(code.arrays[n][1], code.arrays[n][0]) for n in code.results]
     aliases = {1 + k: 1 + code.results.index(n) for k, n in enumerate(code.given) if n in code.results}
-    made = jax_compat.call(_registered(emit(code, _NAME)), shapes, [after, *given], {0: 0, **aliases})
+    made = jax_compat.call(_registered(emit(code, _NAME)), shapes, [after, *given], aliases)
     return made[0], made[1:]
 
 
