@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy
 import pytest
+import scipy.sparse
 from launching import launch
 
 import diffuse_trace as diffuse
 import diffuse_trace.numpy as np
+import diffuse_trace.sparse as sparse
 from diffuse_trace.lower.loops import build
 from diffuse_trace.lower.loops.body import Code
 from diffuse_trace.lower.loops.waves import waves
@@ -165,6 +168,49 @@ print("same")
 def test_threads_share_a_loop(ranks: int, threads: str) -> None:
     result = launch(SHARED, ranks, env={"DIFFUSE_THREADS": threads})
     assert "same" in result.stdout, result.stderr
+
+
+@pytest.mark.parametrize("values", ["one each", "any"])
+@pytest.mark.parametrize("offsets", [(-1, 0, 1), (-40, -1, 0, 1, 40), (0,), (3, 7), (-199, 199), (-5, 2, 0)])
+def test_products_by_diagonals_are_scipys(offsets: tuple[int, ...], values: str, codes: list[Code]) -> None:
+    n = 200
+    constants = [1.0 + k for k in range(len(offsets))]
+    diagonals = [random(n - abs(o), seed=abs(o)) if values == "any" else c for o, c in zip(offsets, constants, strict=True)]
+    matrix = scipy.sparse.diags_array(diagonals, offsets=offsets, shape=(n, n)).tocsr()
+    held, x = sparse.csr_array(matrix), random(n) - 0.5
+
+    @diffuse.jit
+    def step(x: Any) -> Any:
+        y = held @ x
+        return y, x @ y, x - 2 * y
+
+    made, dot, other = step(np.asarray(x))
+    numpy.testing.assert_array_equal(numpy.asarray(made), matrix @ x)
+    numpy.testing.assert_allclose(float(dot), x @ (matrix @ x), rtol=1e-13)
+    numpy.testing.assert_array_equal(numpy.asarray(other), x - 2 * (matrix @ x))
+    (code,) = codes
+    assert len(code.loops) <= 2 * len(offsets) + 1
+    folds = [fold for loop in code.loops for fold in loop.main.folds]
+    assert [f.more for f in folds] == [False] + [True] * (len(folds) - 1) and len(folds) == len(code.loops)
+    points = sorted(loop.main.box[0] for loop in code.loops)
+    assert points[0][0] == 0 and points[-1][1] == n and all(a[1] == b[0] for a, b in itertools.pairwise(points))
+
+
+def test_what_a_product_reads_is_not_overwritten_by_its_parts(codes: list[Code]) -> None:
+    matrix = scipy.sparse.diags_array([1.0, -2.0, 1.0], offsets=[-8, 0, 8], shape=(64 * 64, 64 * 64)).tocsr()
+    held, x = sparse.csr_array(matrix), random(64 * 64)
+
+    @diffuse.jit
+    def step(x: Any) -> Any:
+        x += 0.1 * (held @ x)
+        return held @ x
+
+    have, want = np.asarray(x), x.copy()
+    for _ in range(3):
+        made = step(have)
+        want += 0.1 * (matrix @ want)
+        numpy.testing.assert_array_equal(numpy.asarray(made), matrix @ want)
+    numpy.testing.assert_array_equal(numpy.asarray(have), want)
 
 
 def test_xla_computes_them_all_on_demand(codes: list[Code]) -> None:
