@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from .. import config
@@ -15,6 +16,9 @@ from .ranks import world
 
 # glibc's mallopt parameters.
 _M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
+# Linux's madvise, and the size of a huge page.
+_MADV_HUGEPAGE, _HUGE = 14, 2 << 20
+_STRICT = 2  # of the ways to count memory that is asked for
 
 
 @cache
@@ -71,12 +75,36 @@ def cores() -> int:
 def _keep_freed_memory() -> None:
     # XLA's temporaries come from malloc: pages given back to the system fault again at every call.
     try:
-        mallopt = ctypes.CDLL(None).mallopt
+        libc = ctypes.CDLL(None)
+        mallopt = libc.mallopt
     except (OSError, AttributeError):
         return  # not glibc
     mallopt(_M_MMAP_MAX, 0)
-    mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+    mallopt(_M_TRIM_THRESHOLD, -1)
     mallopt(_M_ARENA_MAX, 1)
+    _use_huge_pages(libc)
+
+
+def _use_huge_pages(libc: ctypes.CDLL) -> None:
+    """Let all that malloc will hand out lie in huge pages, where the system has some for who asks.
+
+    The heap is made as large as memory once, which takes none until it is touched, and the system told.  Over small
+    pages the processor waits for their addresses: gathers of a graph's product are a fifth slower, streams a little.
+    """
+    try:
+        if int(Path("/proc/sys/vm/overcommit_memory").read_text()) == _STRICT:
+            return  # what is not touched counts too
+    except (OSError, ValueError):
+        return  # not Linux
+    libc.malloc.restype = ctypes.c_void_p
+    libc.malloc.argtypes, libc.free.argtypes = [ctypes.c_size_t], [ctypes.c_void_p]
+    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // world().size // _HUGE * _HUGE
+    room = libc.malloc(size)
+    if room:
+        libc.free(room)
+        start = -(-room // _HUGE) * _HUGE
+        libc.madvise(start, size - _HUGE, _MADV_HUGEPAGE)
 
 
 def _backend_started() -> bool:

@@ -175,7 +175,9 @@ def test_threads_share_a_loop(ranks: int, threads: str) -> None:
 def test_products_by_diagonals_are_scipys(offsets: tuple[int, ...], values: str, codes: list[Code]) -> None:
     n = 200
     constants = [1.0 + k for k in range(len(offsets))]
-    diagonals = [random(n - abs(o), seed=abs(o)) if values == "any" else c for o, c in zip(offsets, constants, strict=True)]
+    diagonals = [
+        random(n - abs(o), seed=abs(o)) if values == "any" else c for o, c in zip(offsets, constants, strict=True)
+    ]
     matrix = scipy.sparse.diags_array(diagonals, offsets=offsets, shape=(n, n)).tocsr()
     held, x = sparse.csr_array(matrix), random(n) - 0.5
 

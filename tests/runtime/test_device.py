@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy
 import pytest
+from launching import launch
 
 import diffuse_trace.numpy as np
 import diffuse_trace.sparse as sparse
@@ -29,3 +32,23 @@ def test_matrices_are_there_before_the_first_product(kind: str) -> None:
         made = matrix @ x
         recording.flush()
         assert made.store.data.buffer.is_ready()
+
+
+@pytest.mark.skipif(not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="no huge pages here")
+def test_the_heap_lies_in_huge_pages_and_takes_none_of_them_yet() -> None:
+    script = """
+import pathlib
+import diffuse_trace.numpy as np
+float(np.ones(3).sum())
+found, size, inside = [], 0, False
+for line in pathlib.Path("/proc/self/smaps").read_text().splitlines():
+    if "-" in line.split()[0]:
+        inside = line.endswith("[heap]")
+    elif inside and line.startswith("VmFlags"):
+        found.append("hg" in line.split())
+    elif inside and line.startswith("Rss"):
+        size += int(line.split()[1])
+print(any(found), size < 1_000_000)
+"""
+    done = launch(script)
+    assert done.stdout.split() == ["True", "True"], done.stderr
