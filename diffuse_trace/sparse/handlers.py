@@ -1,4 +1,4 @@
-"""The product of a matrix in slices of rows with a vector, compiled by Numba and called by XLA."""
+"""Products of matrices in slices of rows, or in rows of few kinds, with a vector: compiled by Numba, called by XLA."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 from llvmlite import ir
-from numba import carray, from_dtype, int32, int64, njit, types
+from numba import carray, from_dtype, int32, int64, njit, types, uint8
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -18,24 +18,33 @@ from ..runtime.boxes import data
 from ..runtime.handlers import answered, attribute
 from ..runtime.native import compiled, element, load, pointer, put_element
 
-_PREFIX = "diffuse_trace_rows_"
+_PREFIX = "diffuse_trace_"
 _layout = jax_compat.frame_layout()
 _ARGUMENTS, _RESULTS, _DATA = _layout.arguments, _layout.results, _layout.data
 _COUNT = 0  # the only attribute
-_I32, _I64 = int32, int64
+_U8, _I32, _I64 = uint8, int32, int64
 
 
 def multiply_rows(layout: Any, x: Any, rows: int) -> Any:
     """The product, as an operation of a traced function; ``x`` and the values are of one floating or int64 dtype."""
     arrays = [layout.starts, layout.widths, layout.lengths, layout.order, layout.columns, layout.values, x]
     result = jax.ShapeDtypeStruct((rows,), x.dtype)
-    return jax_compat.call(_registered(np.dtype(x.dtype)), [result], arrays, {}, rows=np.int64(rows))[0]
+    return jax_compat.call(_registered(np.dtype(x.dtype), "rows"), [result], arrays, {}, rows=np.int64(rows))[0]
+
+
+def multiply_kinds(layout: Any, x: Any, rows: int) -> Any:
+    """The product of rows of few kinds; see `multiply_rows`."""
+    arrays = [layout.begins, layout.shifts, layout.values, layout.which, layout.firsts, layout.order, x]
+    result = jax.ShapeDtypeStruct((rows,), x.dtype)
+    name = _registered(np.dtype(x.dtype), "kinds")
+    return jax_compat.call(name, [result], arrays, {}, rows=np.int64(rows))[0]
 
 
 @cache
-def _registered(dtype: np.dtype) -> str:
-    name = _PREFIX + dtype.name
-    handler = compiled(_handler(from_dtype(dtype)), 1, name)
+def _registered(dtype: np.dtype, what: str) -> str:
+    name = f"{_PREFIX}{what}_{dtype.name}"
+    make = _rows_handler if what == "rows" else _kinds_handler
+    handler = compiled(make(from_dtype(dtype)), 1, name)
     jax_compat.register(name, handler.address)
     _kept.append(handler)  # it owns the code
     return name
@@ -44,7 +53,47 @@ def _registered(dtype: np.dtype) -> str:
 _kept: list[Any] = []
 
 
-def _handler(kind: Any) -> Callable[[int], int]:
+def _kinds_handler(kind: Any) -> Callable[[int], int]:
+    def kinds_product(frame):
+        if not answered(frame):
+            given, made = load(frame + _ARGUMENTS), load(frame + _RESULTS)
+            count = attribute(frame, _COUNT)
+            _kinds_product(
+                count,
+                carray(pointer(data(given, 0, _DATA)), 1, _I64),
+                carray(pointer(data(given, 1, _DATA)), 1, _I32),
+                carray(pointer(data(given, 2, _DATA)), 1, kind),
+                carray(pointer(data(given, 3, _DATA)), count, _U8),
+                carray(pointer(data(given, 4, _DATA)), count, _I32),
+                carray(pointer(data(given, 5, _DATA)), count, _I32),
+                carray(pointer(data(given, 6, _DATA)), 1, kind),
+                carray(pointer(data(made, 0, _DATA)), count, kind),
+            )
+        return 0
+
+    return kinds_product
+
+
+@njit
+def _kinds_product(count, begins, shifts, values, which, firsts, order, x, y):
+    for s in range((count + 7) // 8):
+        first = s * 8
+        # Rows are in order of their kinds: those between two of one kind are of it too.
+        if first + 8 <= count and element(which, first) == element(which, first + 7):
+            k = int64(element(which, first))
+            sums = alike(firsts, shifts, values, x, first, element(begins, k), element(begins, k + 1))
+            for lane in range(8):
+                put_element(y, element(order, first + lane), sums[lane])
+        else:
+            for i in range(first, min(first + 8, count)):
+                k, at = int64(element(which, i)), int64(element(firsts, i))
+                total = values.dtype.type(0)
+                for e in range(element(begins, k), element(begins, k + 1)):
+                    total += element(values, e) * element(x, at + element(shifts, e))
+                put_element(y, element(order, i), total)
+
+
+def _rows_handler(kind: Any) -> Callable[[int], int]:
     def rows_product(frame):
         if not answered(frame):
             given, made = load(frame + _ARGUMENTS), load(frame + _RESULTS)
@@ -97,44 +146,74 @@ def side_by_side(typingctx, columns, values, x, start, width):
 _REAL = (types.Float, types.Integer)
 
 
+class _Gathers:
+    """Vectors of eight elements gathered from ``x``.
+
+    LLVM loads eight at once where the processor does so, else one by one.  Products are rounded before they are added,
+    as SciPy's are.
+    """
+
+    word = ir.IntType(64)
+    index = ir.VectorType(ir.IntType(32), 8)
+
+    def __init__(self, context, builder, kind, x):
+        self.context, self.builder, self.real = context, builder, isinstance(kind, types.Float)
+        self.element = context.get_data_type(kind)
+        self.vector = ir.VectorType(self.element, 8)
+        self.addresses = ir.VectorType(self.element.as_pointer(), 8)
+        self.size = context.get_abi_sizeof(self.element)
+        self.sizes = ir.Constant(ir.VectorType(self.word, 8), [self.size] * 8)
+        mask = ir.VectorType(ir.IntType(1), 8)
+        self.ones = ir.Constant(mask, [1] * 8)
+        name = f"llvm.masked.gather.v8{'f' if self.real else 'i'}{self.size * 8}.v8p0"
+        given = [self.addresses, ir.IntType(32), mask, self.vector]
+        self.gather = cgutils.get_or_insert_function(builder.module, ir.FunctionType(self.vector, given), name)
+        self.base = self.spread(builder.ptrtoint(x, self.word))
+
+    def spread(self, value):
+        """A vector of equal elements."""
+        empty = ir.Constant(ir.VectorType(value.type, 8), ir.Undefined)
+        one = self.builder.insert_element(empty, value, ir.Constant(self.word, 0))
+        return self.builder.shuffle_vector(one, empty, ir.Constant(self.index, [0] * 8))
+
+    def bytes(self, numbers):
+        """How far elements by number lie from the first."""
+        return self.builder.mul(self.builder.sext(numbers, self.sizes.type), self.sizes)
+
+    def load(self, places):
+        """The elements at some addresses."""
+        where = self.builder.inttoptr(places, self.addresses)
+        size, nothing = ir.Constant(ir.IntType(32), self.size), ir.Constant(self.vector, ir.Undefined)
+        return self.builder.call(self.gather, [where, size, self.ones, nothing])
+
+    def add_product(self, total, a, b):
+        if self.real:
+            return self.builder.fadd(total, self.builder.fmul(a, b))
+        return self.builder.add(total, self.builder.mul(a, b))
+
+    def lanes(self, signature, vector):
+        """A vector as a tuple."""
+        found = [self.builder.extract_element(vector, ir.Constant(self.word, lane)) for lane in range(8)]
+        return self.context.make_tuple(self.builder, signature.return_type, found)
+
+
 def _gathered(context, builder, signature, arguments):
-    # A vector of eight sums.  LLVM loads eight elements of x at once where the processor does so, else one by one.
-    # Products are rounded before they are added, as SciPy's are.
     kind = signature.args[1].dtype
     columns, values, x = (
         context.make_array(t)(context, builder, value).data
         for t, value in zip(signature.args[:3], arguments[:3], strict=True)
     )
-    element_type, word = context.get_data_type(kind), ir.IntType(64)
-    vector, index = ir.VectorType(element_type, 8), ir.VectorType(ir.IntType(32), 8)
-    wide, addresses = ir.VectorType(word, 8), ir.VectorType(element_type.as_pointer(), 8)
-    mask = ir.VectorType(ir.IntType(1), 8)
-    size = context.get_abi_sizeof(element_type)
-    name = f"llvm.masked.gather.v8{'f' if isinstance(kind, types.Float) else 'i'}{size * 8}.v8p0"
-    gather = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(vector, [addresses, ir.IntType(32), mask, vector]), name
-    )
-    base = builder.insert_element(ir.Constant(wide, ir.Undefined), builder.ptrtoint(x, word), ir.Constant(word, 0))
-    base = builder.shuffle_vector(base, ir.Constant(wide, ir.Undefined), ir.Constant(index, [0] * 8))
-    total = cgutils.alloca_once_value(builder, ir.Constant(vector, [0] * 8))
-    with cgutils.for_range(builder, arguments[4], intp=word) as loop:
-        at = builder.add(arguments[3], builder.mul(loop.index, ir.Constant(word, 8)))
-        which = builder.load(builder.bitcast(builder.gep(columns, [at]), index.as_pointer()), align=4)
-        factor = builder.load(builder.bitcast(builder.gep(values, [at]), vector.as_pointer()), align=size)
-        offset = builder.mul(builder.sext(which, wide), ir.Constant(wide, [size] * 8))
-        places = builder.inttoptr(builder.add(base, offset), addresses)
-        ones = ir.Constant(mask, [1] * 8)
-        found = builder.call(
-            gather, [places, ir.Constant(ir.IntType(32), size), ones, ir.Constant(vector, ir.Undefined)]
+    gathers = _Gathers(context, builder, kind, x)
+    total = cgutils.alloca_once_value(builder, ir.Constant(gathers.vector, [0] * 8))
+    with cgutils.for_range(builder, arguments[4], intp=gathers.word) as loop:
+        at = builder.add(arguments[3], builder.mul(loop.index, ir.Constant(gathers.word, 8)))
+        which = builder.load(builder.bitcast(builder.gep(columns, [at]), gathers.index.as_pointer()), align=4)
+        factor = builder.load(
+            builder.bitcast(builder.gep(values, [at]), gathers.vector.as_pointer()), align=gathers.size
         )
-        if isinstance(kind, types.Float):
-            more = builder.fadd(builder.load(total), builder.fmul(factor, found))
-        else:
-            more = builder.add(builder.load(total), builder.mul(factor, found))
-        builder.store(more, total)
-    sums = builder.load(total)
-    lanes = [builder.extract_element(sums, ir.Constant(word, lane)) for lane in range(8)]
-    return context.make_tuple(builder, signature.return_type, lanes)
+        found = gathers.load(builder.add(gathers.base, gathers.bytes(which)))
+        builder.store(gathers.add_product(builder.load(total), factor, found), total)
+    return gathers.lanes(signature, builder.load(total))
 
 
 def _one_by_one(context, builder, signature, arguments):
@@ -153,4 +232,52 @@ def _complex_sums(columns, values, x, start, width):
         a5 += element(values, k + 5) * element(x, element(columns, k + 5))
         a6 += element(values, k + 6) * element(x, element(columns, k + 6))
         a7 += element(values, k + 7) * element(x, element(columns, k + 7))
+    return a0, a1, a2, a3, a4, a5, a6, a7
+
+
+@intrinsic
+def alike(typingctx, firsts, shifts, values, x, row, begin, end):
+    """The sums of eight rows from number ``row`` on, which all have the elements from ``begin`` to ``end``."""
+    kind = values.dtype
+    sums = types.UniTuple(kind, 8)
+    made = _alike if isinstance(kind, _REAL) else _alike_one_by_one
+    return sums(firsts, shifts, values, x, types.int64, types.int64, types.int64), made
+
+
+def _alike(context, builder, signature, arguments):
+    kind = signature.args[2].dtype
+    firsts, shifts, values, x = (
+        context.make_array(t)(context, builder, value).data
+        for t, value in zip(signature.args[:4], arguments[:4], strict=True)
+    )
+    gathers = _Gathers(context, builder, kind, x)
+    which = builder.load(builder.bitcast(builder.gep(firsts, [arguments[4]]), gathers.index.as_pointer()), align=4)
+    places = builder.add(gathers.base, gathers.bytes(which))
+    total = cgutils.alloca_once_value(builder, ir.Constant(gathers.vector, [0] * 8))
+    with cgutils.for_range(builder, builder.sub(arguments[6], arguments[5]), intp=gathers.word) as loop:
+        at = builder.add(arguments[5], loop.index)
+        shift = gathers.spread(builder.sext(builder.load(builder.gep(shifts, [at])), gathers.word))
+        factor = gathers.spread(builder.load(builder.gep(values, [at])))
+        found = gathers.load(builder.add(places, builder.mul(shift, gathers.sizes)))
+        builder.store(gathers.add_product(builder.load(total), factor, found), total)
+    return gathers.lanes(signature, builder.load(total))
+
+
+def _alike_one_by_one(context, builder, signature, arguments):
+    return context.compile_internal(builder, _complex_alike, signature, arguments)
+
+
+def _complex_alike(firsts, shifts, values, x, row, begin, end):
+    zero = values.dtype.type(0)
+    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = zero
+    for e in range(begin, end):
+        shift, value = int64(element(shifts, e)), element(values, e)
+        a0 += value * element(x, shift + element(firsts, row + 0))
+        a1 += value * element(x, shift + element(firsts, row + 1))
+        a2 += value * element(x, shift + element(firsts, row + 2))
+        a3 += value * element(x, shift + element(firsts, row + 3))
+        a4 += value * element(x, shift + element(firsts, row + 4))
+        a5 += value * element(x, shift + element(firsts, row + 5))
+        a6 += value * element(x, shift + element(firsts, row + 6))
+        a7 += value * element(x, shift + element(firsts, row + 7))
     return a0, a1, a2, a3, a4, a5, a6, a7

@@ -2,9 +2,10 @@
 
 * `Stencil`: few diagonals, each of one value: the values, and for each row which diagonals it has, in a few bits.
 * `Diagonals`: few diagonals, of any values.
+* `Kinds` (`kinds.py`): rows that repeat a few patterns of columns and values.
 * `Rows`: slices of eight rows of like length side by side, what is left of longer rows behind them.
 
-The first two are arithmetic on shifted slices, which fuses with what is around it; the last is compiled by Numba
+The first two are arithmetic on shifted slices, which fuses with what is around it; the others are compiled by Numba
 (`handlers.py`).  All are read at the speed of memory, so what counts is how many bytes they take.
 """
 
@@ -20,6 +21,7 @@ import numpy as np
 from jax import lax
 
 from ..lower.kernels import Row
+from .kinds import Kinds
 
 #: More diagonals than these are held as rows.
 MOST_DIAGONALS = 64
@@ -189,7 +191,7 @@ class Rows:
         """Their elements lie anywhere."""
 
 
-Layout = Stencil | Diagonals | Rows
+Layout = Stencil | Diagonals | Kinds | Rows
 
 
 def nbytes(layout: Layout) -> int:
@@ -201,6 +203,8 @@ def describe(layout: Layout) -> str:
     """A layout in words."""
     if isinstance(layout, Rows):
         return f"rows side by side, {len(layout.columns)} elements"
+    if isinstance(layout, Kinds):
+        return f"rows of {len(layout.begins) - 1} kinds"
     count = f"{len(layout.offsets)} diagonal{'s'[: len(layout.offsets) != 1]}"
     return f"{count} of one value each" if isinstance(layout, Stencil) else count
 

@@ -24,6 +24,7 @@ from ..runtime import agree, device, dynamic
 from ..runtime.ranks import world
 from ..runtime.stores import Data, LogicalStore
 from . import layouts
+from .kinds import Kinds, by_kinds
 
 if TYPE_CHECKING:
     from .arrays import SparseArray
@@ -153,7 +154,8 @@ class _Plan:
         mine = (columns >= self.own[0]) & (columns < self.own[1])
         count = self.own[1] - self.own[0]
         columns = np.where(mine, columns - self.own[0], count + np.searchsorted(self.ghosts, columns))
-        return layouts.by_rows(local.indptr, columns, data, self.own, self.ghosts)
+        given = local.indptr, columns, data, self.own, self.ghosts
+        return by_kinds(*given) or layouts.by_rows(*given)
 
     def _lists(self, columns: int) -> Lists:
         """Tell the ranks that own elements which of them are needed here."""
@@ -190,7 +192,7 @@ def _generate(context: Context, matrix: Piece, x: Piece | Gathered) -> Any:
     layout: layouts.Layout = matrix.array
     (low, high), _ = context.own
     rows = high - low
-    if isinstance(layout, layouts.Rows):
+    if isinstance(layout, layouts.Rows | Kinds):
         if isinstance(x, Gathered):
             vector = x.array
         else:  # all of it is here
@@ -209,7 +211,7 @@ def _reference(context: Context, matrix: np.ndarray, x: np.ndarray) -> np.ndarra
 
 
 def _row(layout: layouts.Layout) -> Row | None:
-    return layout.row() if isinstance(layout, layouts.Rows) or layout.offsets else None
+    return layout.row() if isinstance(layout, layouts.Rows | Kinds) or layout.offsets else None
 
 
 register("sparse_product", _generate, _reference, exact=True, whole=True, row=_row)

@@ -53,7 +53,10 @@ def matrices() -> dict[str, Any]:
     uneven[3, :] = rng.random(n)
     uneven[:, 7] = rng.random((n, 1))
     uneven.setdiag(20.0)
+    coarser = scipy_sparse.kron(scipy_sparse.eye_array(n // 3), numpy.ones((3, 3))).tocsr()
+    kinds = coarser + 20 * scipy_sparse.eye_array(n)
     found = {
+        "kinds": kinds[numpy.arange(n) // 8 * 8 + (numpy.arange(n) * 3) % 8],
         "stencil": a,
         "diagonals": varied,
         "rows": spread,
