@@ -115,6 +115,7 @@ _SETTINGS = (
     Setting("loops", "DIFFUSE_LOOPS", "1", _flag, True, "compile simple loops ourselves on a CPU; 0: XLA does"),
     Setting("threads", "DIFFUSE_THREADS", "", _threads, False, "XLA threads of a rank; empty is cores / ranks"),
     Setting("mpi", "DIFFUSE_MPI", "auto", _choice("auto", "0", "1"), False, "use MPI; auto: when launched under it"),
+    Setting("shared", "DIFFUSE_SHARED", "1", _flag, False, "short messages in a node through shared memory, not MPI"),
     Setting("yield", "DIFFUSE_YIELD", "auto", _choice("auto", "0", "1"), False, "give up the core while waiting"),
     Setting("profile", "DIFFUSE_PROFILE", "0", _flag, True, "time each group and exchange, print a table"),
     Setting("report", "DIFFUSE_REPORT", "", str, False, "file for the profile, as JSON"),

@@ -53,6 +53,8 @@ class Engine:
         self._set(at.ANY_SOURCE, MPI.ANY_SOURCE)
         self._set(at.REQUEST_SIZE, MPI._sizeof(MPI.Request))
         self._set(at.RANK, world.rank)
+        self._rings = world.rings.addresses if world.rings else np.zeros((world.size, 2), np.int64)
+        self._set(at.RINGS, self._rings.ctypes.data)
         for place, size in (
             (at.FLAG, wire.WORD),
             (at.STATUS, MPI._sizeof(MPI.Status)),

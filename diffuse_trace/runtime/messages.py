@@ -8,6 +8,7 @@ from __future__ import annotations
 from numba import njit
 
 from .native import call, call_double, copy, load, load32, store
+from .near import is_empty, put, take
 from .wire import (
     EAGER,
     HEADER,
@@ -54,12 +55,14 @@ from .wire import (
     ABANDONED,
     CLOCKED,
     WAITED,
+    RINGS,
     TABLE_BYTES,
-) = range(0, 31 * WORD, WORD)
+) = range(0, 32 * WORD, WORD)
 
-# A slot describes one request: what it is, its peer, where its header is and how many bytes must follow that.
+# A slot describes one request: what it is, its peer, where its header is and how many bytes must follow that.  Those
+# to be put into a ring or taken from one are no requests of MPI.
 _KIND, _PEER, _PLACE, _PAYLOAD, SLOT_BYTES = range(0, 5 * WORD, WORD)
-_DONE, _SEND, _FIRST, _MORE = range(4)
+_DONE, _SEND, _FIRST, _MORE, _PUT, _TAKE = range(6)
 
 # The record of a failure: its kind, MPI's code, how many peers were waited for and which, then the header of what ran
 # here and that of what was met.  A notice that was received has its two headers there.
@@ -79,18 +82,37 @@ def begin(t):
 
 
 @njit
-def _post(t, function, kind, peer, tag, place, size):
-    """Start one request for ``size`` bytes at an address."""
+def _ring_from(t, peer):
+    """The ring from another rank; 0 if there is none."""
+    return load(load(t + RINGS) + 2 * peer * WORD)
+
+
+@njit
+def _ring_to(t, peer):
+    return load(load(t + RINGS) + (2 * peer + 1) * WORD)
+
+
+@njit
+def _note(t, kind, peer, place, payload):
+    """Take the next slot; its number."""
     n = load(t + SLOT_COUNT)
     slot = load(t + SLOTS) + n * SLOT_BYTES
     store(slot + _KIND, kind)
     store(slot + _PEER, peer)
     store(slot + _PLACE, place)
-    request = load(t + REQUESTS) + n * load(t + REQUEST_SIZE)
+    store(slot + _PAYLOAD, payload)
     store(t + SLOT_COUNT, n + 1)
+    return n
+
+
+@njit
+def _post(t, function, kind, peer, tag, place, size, payload):
+    """Start one request for ``size`` bytes at an address."""
+    n = _note(t, kind, peer, place, payload)
+    request = load(t + REQUESTS) + n * load(t + REQUEST_SIZE)
     code = call(load(t + function), (place, size, load(t + BYTE_TYPE), peer, tag, load(t + COMM), request))
     if code != 0:
-        store(slot + _KIND, _DONE)
+        store(load(t + SLOTS) + n * SLOT_BYTES + _KIND, _DONE)
         failure = load(t + FAILURE)
         if load(failure + FAIL_KIND) == OK:
             store(failure + FAIL_KIND, MPI_ERROR)
@@ -102,7 +124,7 @@ def _post_payload(t, function, kind, peer, place, payload):
     limit, done = load(t + CHUNK), 0
     while done < payload:
         part = min(payload - done, limit)
-        _post(t, function, kind, peer, load(t + TAG) + 1, place + HEADER + done, part)
+        _post(t, function, kind, peer, load(t + TAG) + 1, place + HEADER + done, part, 0)
         done += part
 
 
@@ -113,11 +135,12 @@ def post_receive(t, peer, place, payload):
     A payload that does not fit behind the header comes in messages of its own.  They are received only once the header
     has told that they are as long as expected: MPI libraries do not all survive a message that is longer.
     """
-    n = load(t + SLOT_COUNT)
     store(place, 0)  # so that a message too short for a header cannot pass for an old one
     store(place + 2 * WORD, -1)
-    _post(t, IRECV, _FIRST, peer, load(t + TAG), place, EAGER)
-    store(load(t + SLOTS) + n * SLOT_BYTES + _PAYLOAD, payload)
+    if _ring_from(t, peer) != 0:
+        _note(t, _TAKE, peer, place, payload)
+    else:
+        _post(t, IRECV, _FIRST, peer, load(t + TAG), place, EAGER, payload)
 
 
 @njit
@@ -125,10 +148,13 @@ def post_send(t, header, peer, place, payload):
     """Send ``payload`` bytes that stand behind room for a header, which is filled in here."""
     copy(place, header, HEADER)
     store(place + WORD, payload)
-    if HEADER + payload <= EAGER:
-        _post(t, ISEND, _SEND, peer, load(t + TAG), place, HEADER + payload)
-    else:
-        _post(t, ISEND, _SEND, peer, load(t + TAG), place, HEADER)
+    fits = HEADER + payload <= EAGER
+    size = HEADER + payload if fits else HEADER
+    if _ring_to(t, peer) == 0:
+        _post(t, ISEND, _SEND, peer, load(t + TAG), place, size, 0)
+    elif not put(_ring_to(t, peer), load(t + EPOCH), place, size):
+        _note(t, _PUT, peer, place, size)
+    if not fits:
         _post_payload(t, ISEND, _SEND, peer, place, payload)
 
 
@@ -143,7 +169,7 @@ def finish(t, header):
     """Wait for all messages posted since `begin`; 0, or the kind of failure, which is then on record."""
     slots, requests, size = load(t + SLOTS), load(t + REQUESTS), load(t + REQUEST_SIZE)
     test, flag, status = load(t + TEST), load(t + FLAG), load(t + STATUS)
-    spin = load(t + SPIN)
+    spin, epoch = load(t + SPIN), load(t + EPOCH)
     failure = load(t + FAILURE)
     if load(failure + FAIL_KIND) != OK:
         return _fail(t, header, load(failure + FAIL_KIND), load(failure + FAIL_CODE), 0)
@@ -157,16 +183,22 @@ def finish(t, header):
             kind = load(slot + _KIND)
             if kind == _DONE:
                 continue
-            store(flag, 0)
-            code = call(test, (requests + i * size, flag, status))
-            if code != 0:
-                store(slot + _KIND, _DONE)
-                return _fail(t, header, MPI_ERROR, code, 0)
-            if load32(flag) == 0:
+            if kind == _TAKE:
+                done = take(_ring_from(t, load(slot + _PEER)), epoch, load(slot + _PLACE))
+            elif kind == _PUT:
+                done = put(_ring_to(t, load(slot + _PEER)), epoch, load(slot + _PLACE), load(slot + _PAYLOAD))
+            else:
+                store(flag, 0)
+                code = call(test, (requests + i * size, flag, status))
+                if code != 0:
+                    store(slot + _KIND, _DONE)
+                    return _fail(t, header, MPI_ERROR, code, 0)
+                done = load32(flag) != 0
+            if not done:
                 pending += 1
                 continue
             store(slot + _KIND, _DONE)
-            if kind == _FIRST:
+            if kind in (_FIRST, _TAKE):
                 place, payload = load(slot + _PLACE), load(slot + _PAYLOAD)
                 if not _matches(header, slot):
                     return _fail(t, header, MISMATCH, 0, place)
@@ -190,6 +222,9 @@ def finish(t, header):
                 start = now
             if _noticed(t):
                 return _fail(t, header, NOTICED, 0, 0)
+            ended = _farewell(t)
+            if ended != 0:
+                return _fail(t, header, MISMATCH, 0, ended)
             if (now - start) * 1000.0 > load(t + TIMEOUT_MS):
                 return _fail(t, header, TIMEOUT, 0, 0)
 
@@ -232,6 +267,31 @@ def _noticed(t):
 
 
 @njit
+def _farewell(t):
+    """Where the farewell of a rank is whose ring this rank waits for in vain; 0 if there is none.
+
+    Farewells come through MPI, and are the only headers from ranks with rings that do.
+    """
+    for i in range(load(t + SLOT_COUNT)):
+        slot = load(t + SLOTS) + i * SLOT_BYTES
+        if load(slot + _KIND) != _TAKE:
+            continue
+        peer, place = load(slot + _PEER), load(slot + _PLACE)
+        store(load(t + FLAG), 0)
+        call(load(t + IPROBE), (peer, load(t + TAG), load(t + COMM), load(t + FLAG), load(t + STATUS)))
+        # What it has put there before it ended comes first; `finish` takes that in its next round.
+        if load32(load(t + FLAG)) == 0 or not is_empty(_ring_from(t, peer), load(t + EPOCH)):
+            continue
+        call(
+            load(t + RECV),
+            (place, HEADER, load(t + BYTE_TYPE), peer, load(t + TAG), load(t + COMM), load(t + STATUS)),
+        )
+        store(slot + _KIND, _DONE)
+        return place
+    return 0
+
+
+@njit
 def _fail(t, header, kind, code, met):
     """Put a failure on record and give up all that is pending."""
     failure = load(t + FAILURE)
@@ -256,6 +316,8 @@ def _fail(t, header, kind, code, met):
         if what != _MORE and waiting < MOST_PEERS:
             store(failure + FAIL_PEERS + waiting * WORD, load(slot + _PEER))
             waiting += 1
+        if what in (_PUT, _TAKE):
+            continue
         if what == _SEND or not _cancelled(t, i):
             store(t + ABANDONED, 1)
     store(failure + FAIL_WAITING, waiting)

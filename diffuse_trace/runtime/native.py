@@ -58,6 +58,27 @@ store8, store16, store32, store = (_storer(ir.IntType(n), types.int64) for n in 
 
 
 @intrinsic
+def load_acquire(typingctx: Any, address: Any) -> Any:
+    """The word at an address that another process may write; what is read later is read after it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load_atomic(_pointer(builder, arguments[0], _WORD), "acquire", 8)
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def store_release(typingctx: Any, address: Any, value: Any) -> Any:
+    """Store a word that another process may read, after all that was stored before."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store_atomic(arguments[1], _pointer(builder, arguments[0], _WORD), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+@intrinsic
 def load_half(typingctx: Any, address: Any) -> Any:
     """The float16 at an address, as a float32."""
 
@@ -164,7 +185,18 @@ def _stamp() -> str:
     return hashlib.blake2b(b"\0".join(parts), digest_size=6).hexdigest()
 
 
-_SOURCES = ("native.py", "boxes.py", "combine.py", "handlers.py", "marks.py", "messages.py", "packing.py", "wire.py")
+_SOURCES = (
+    "native.py",
+    "boxes.py",
+    "combine.py",
+    "handlers.py",
+    "marks.py",
+    "messages.py",
+    "near.py",
+    "packing.py",
+    "rings.py",
+    "wire.py",
+)
 
 
 def compiled(function: Callable[..., Any], arguments: int, name: str = "") -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import config
 from ..errors import LaunchError, RankMismatchError
-from . import bootstrap, wire
+from . import bootstrap, rings, wire
 
 # What a launcher tells its ranks: the number of ranks by name, and other signs of a launch.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
@@ -36,6 +36,7 @@ class World:
         comm: communicator for mpi4py in Python; None where there is one process without MPI.
         device_comm: communicator of the messages of `wire.py`, on which nothing else may communicate.
         epoch: one int64 that counts the failures of the job which this rank has got over.
+        rings: the rings to and from the ranks of the same node; None where messages go through MPI only.
         crowded: whether ranks share cores, so that one that waits should give its core up.
     """
 
@@ -44,6 +45,7 @@ class World:
         self.rank: int = comm.Get_rank() if comm is not None else 0
         self.size: int = comm.Get_size() if comm is not None else 1
         self.epoch = np.zeros(1, np.int64)
+        self.rings = rings.share(comm) if comm is not None else None
         self.crowded = self._crowded()
         self._notices: list[Any] = []
 
@@ -185,6 +187,10 @@ def _part(ranks: World) -> None:
             request = ranks.device_comm.Isend(farewell, peer, wire.tag(int(ranks.epoch[0])))
             buffers.append((request, farewell))
 
+    def listen() -> None:
+        for source, words in ranks.rings.left(int(ranks.epoch[0])) if ranks.rings else ():
+            unheard.setdefault(source, words)
+
     from mpi4py import MPI
 
     others = set(range(ranks.size)) - {ranks.rank}
@@ -193,6 +199,7 @@ def _part(ranks: World) -> None:
     unheard: dict[int, np.ndarray] = {}
     status, sleep = MPI.Status(), 0.0
     while others:
+        listen()
         message = ranks.device_comm.Improbe(MPI.ANY_SOURCE, MPI.ANY_TAG, status)
         if message is None:
             # A rank that leaves with an error must not wait: its launcher ends the others.
@@ -214,6 +221,7 @@ def _part(ranks: World) -> None:
             others.discard(source)
         elif status.Get_tag() == wire.tag(int(ranks.epoch[0])):
             unheard.setdefault(source, words)
+    listen()  # farewells do not come through the rings
     for source, words in unheard.items():
         # Only one that sent and expected no answer gets here: the others have raised this themselves.
         text = wire.text_of(words)

@@ -47,7 +47,21 @@ def succeeds(done: subprocess.CompletedProcess[str]) -> None:
 @pytest.mark.ranks(1, 2, 3, 4, 7)
 def test_messages(ranks: int) -> None:
     """Halos, moves, copies and flags; all operators on all dtypes against NumPy; blocks from Python."""
-    succeeds(on_ranks("exchanges,reductions,from_python", ranks))
+    succeeds(on_ranks("through_rings,exchanges,reductions,from_python,runs_ahead", ranks))
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    "case", ["through_mpi,exchanges,reductions,from_python,runs_ahead,mismatches,timeout", "ends_early"]
+)
+def test_all_messages_through_mpi(case: str) -> None:
+    """As between the nodes of a cluster."""
+    succeeds(on_ranks(case, 3, DIFFUSE_SHARED="0"))
+
+
+@needs_mpi
+def test_one_rank_without_shared_memory_is_enough_for_all_to_use_mpi() -> None:
+    succeeds(on_ranks("through_mpi,exchanges", 3, DIFFUSE_TEST_APART="1"))
 
 
 @pytest.mark.ranks(2, 3)
