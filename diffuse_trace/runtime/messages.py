@@ -184,7 +184,8 @@ def finish(t, header):
             if kind == _DONE:
                 continue
             if kind == _TAKE:
-                done = take(_ring_from(t, load(slot + _PEER)), epoch, load(slot + _PLACE))
+                ring = _ring_from(t, load(slot + _PEER))
+                done = take(ring, epoch, load(slot + _PLACE), load(header), load(slot + _PAYLOAD))
             elif kind == _PUT:
                 done = put(_ring_to(t, load(slot + _PEER)), epoch, load(slot + _PLACE), load(slot + _PAYLOAD))
             else:

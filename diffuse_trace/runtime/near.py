@@ -5,7 +5,24 @@ from __future__ import annotations
 from numba import njit
 
 from .native import copy, load, load_acquire, store, store_release
-from .rings import EPOCH, FIRST, KNOWN, MESSAGE, NUMBER, PUT, SIZE, SLOT_BYTES, SLOTS, TAKEN
+from .rings import (
+    EPOCH,
+    FIRST,
+    KNOWN,
+    MESSAGE,
+    NUMBER,
+    PAYLOAD,
+    PUT,
+    SIZE,
+    SLOT_BYTES,
+    SLOTS,
+    TAKEN,
+    TEXT,
+    TEXT_BYTES,
+)
+from .wire import HEADER, TEXT_WORD, WORD
+
+_TEXT_AT = TEXT_WORD * WORD
 
 
 @njit
@@ -21,15 +38,21 @@ def put(ring, epoch, place, size):
     slot = ring + FIRST + number % SLOTS * SLOT_BYTES
     store(slot + EPOCH, epoch)
     store(slot + SIZE, size)
-    copy(slot + MESSAGE, place, size)
+    for w in range(TEXT_WORD):
+        store(slot + MESSAGE + w * WORD, load(place + w * WORD))
+    copy(slot + PAYLOAD, place + HEADER, size - HEADER)
+    copy(slot + TEXT, place + _TEXT_AT, TEXT_BYTES)
     store_release(slot + NUMBER, number + 1)
     store(ring + PUT, number + 1)
     return True
 
 
 @njit
-def take(ring, epoch, place):
-    """Copy the next message of an epoch from a ring to an address; whether there was one.  Older ones are dropped."""
+def take(ring, epoch, place, digest, payload):
+    """Copy the next message of an epoch from a ring to an address; whether there was one.  Older ones are dropped.
+
+    The header's text is copied only if the message is not the one with this digest that announces this payload.
+    """
     while True:
         taken = load(ring + TAKEN)
         slot = ring + FIRST + taken % SLOTS * SLOT_BYTES
@@ -38,7 +61,11 @@ def take(ring, epoch, place):
             return False
         current = load(slot + EPOCH) == epoch
         if current:
-            copy(place, slot + MESSAGE, load(slot + SIZE))
+            for w in range(TEXT_WORD):
+                store(place + w * WORD, load(slot + MESSAGE + w * WORD))
+            copy(place + HEADER, slot + PAYLOAD, load(slot + SIZE) - HEADER)
+            if load(place) != digest or load(place + WORD) != payload:
+                copy(place + _TEXT_AT, slot + TEXT, TEXT_BYTES)
         store_release(ring + TAKEN, taken + 1)
         if current:
             return True

@@ -21,10 +21,14 @@ from . import wire
 #: Places in a ring, in bytes.  A line of the cache for what the sender writes (messages put, and how many of them it
 #: knows to be taken), one for what the receiver does (messages taken), then the slots.
 PUT, KNOWN, TAKEN, FIRST = 0, wire.WORD, 64, 128
-#: Places in a slot: the message's number from 1, its epoch and its bytes; then the message.
-NUMBER, EPOCH, SIZE, MESSAGE = 0, wire.WORD, 2 * wire.WORD, 64
+#: Places in a slot: the message's number from 1, its epoch and its bytes, then the message, but the text of its header,
+#: which is read only where ranks differ, stands last: a message of two numbers is one line for the cache to move.
+NUMBER, EPOCH, SIZE, MESSAGE = 0, wire.WORD, 2 * wire.WORD, 3 * wire.WORD
+PAYLOAD = MESSAGE + wire.TEXT_WORD * wire.WORD
+TEXT = PAYLOAD + wire.EAGER - wire.HEADER
+TEXT_BYTES = wire.HEADER - wire.TEXT_WORD * wire.WORD
 SLOTS = 4
-SLOT_BYTES = MESSAGE + wire.EAGER
+SLOT_BYTES = -(-(TEXT + TEXT_BYTES) // 64) * 64
 RING_BYTES = FIRST + SLOTS * SLOT_BYTES
 
 _FOLDER = "/dev/shm"
@@ -60,8 +64,9 @@ class Rings:
                 if self._words[slot] != taken + 1 or self._words[slot + EPOCH // wire.WORD] > epoch:
                     break
                 with self._fence:  # the message is read after its number
-                    first = slot + MESSAGE // wire.WORD
-                    header = self._words[first : first + wire.HEADER_WORDS].copy()
+                    places = (MESSAGE, PAYLOAD), (TEXT, TEXT + TEXT_BYTES)
+                    parts = [self._words[slot + a // wire.WORD : slot + b // wire.WORD] for a, b in places]
+                    header = np.concatenate(parts)
                     if self._words[slot + EPOCH // wire.WORD] == epoch:
                         found.append((peer, header))
                 self._words[ring + TAKEN // wire.WORD] = taken + 1
