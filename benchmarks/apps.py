@@ -24,13 +24,13 @@ Step = Callable[[], Any]
 
 
 def options_pricing(p: Package) -> Step:
-    given = black_scholes.inputs(p.np, 40_000 if small else 2_000_000)
+    given = black_scholes.inputs(p.np, 200_000 if small else 2_000_000)
     price = p.jit(lambda *a: black_scholes.prices(p.np, *a))
     return lambda: price(*given, 0.02, 0.3)
 
 
 def dense_jacobi(p: Package) -> Step:
-    a, diagonal, b = jacobi.system(p.np, 400 if small else 3000)
+    a, diagonal, b = jacobi.system(p.np, 950 if small else 3000)
     advance = p.jit(lambda *s: jacobi.iterate(p.np, *s))
     state = [p.np.zeros(b.shape[0])]
 
@@ -42,7 +42,7 @@ def dense_jacobi(p: Package) -> Step:
 
 def krylov(module: Any) -> Callable[[Package], Step]:
     def make(p: Package) -> Step:
-        size = 250 if small else 1000
+        size = 316 if small else 1000
         a = poisson.laplacian(p.sparse, size, 2)
         b = p.np.random.default_rng(3).random(size * size)
         advance = p.jit(lambda *s: module.iterate(p.np, a, *s))

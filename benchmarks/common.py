@@ -66,10 +66,10 @@ def outside(command: Sequence[str]) -> float:
         ours = ("OMPI_", "PMIX_", "PRTE_", "PMI_", "OPAL_", "MPI", "DIFFUSE_", "LD_LIBRARY", "PYTHON", "XLA_", "PJRT_",
                 "NPROC")  # fmt: skip
         clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-        run = subprocess.run(
-            command, env=clean, capture_output=True, text=True,
-            preexec_fn=lambda: os.sched_setaffinity(0, range(os.cpu_count() or 1)),
-        )  # fmt: skip
+        own = os.sched_getaffinity(0)  # which a child inherits
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+        run = subprocess.run(command, env=clean, capture_output=True, text=True)
+        os.sched_setaffinity(0, own)
         if diffuse.ranks() > 1:
             done.touch()
         if run.returncode:
@@ -123,16 +123,23 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 
 def save_bars(path: str, ratios: dict[str, dict[str, float]], label: str) -> None:
-    """A picture: a group of bars for each subject, a bar for each peer."""
+    """A picture: a group of bars for each subject, a bar for each peer that it has."""
     import matplotlib.pyplot as plt
 
+    names = list(dict.fromkeys(name for values in ratios.values() for name in values))
     figure, ax = plt.subplots(figsize=(9, 4), layout="constrained")
-    width = 0.8 / len(ratios)
-    for k, (peer, values) in enumerate(ratios.items()):
-        ax.bar([n + k * width for n in range(len(values))], list(values.values()), width, label=peer)
-    names = list(next(iter(ratios.values())))
-    ax.set_xticks([n + 0.4 - width / 2 for n in range(len(names))], names)
+    width = 0.8 / max(sum(name in values for values in ratios.values()) for name in names)
+    taken = dict.fromkeys(names, 0)
+    for peer, values in ratios.items():
+        places = []
+        for name in values:
+            places.append(names.index(name) + (taken[name] + 0.5) * width)
+            taken[name] += 1
+        bars = ax.bar(places, list(values.values()), 0.9 * width, label=peer)
+        ax.bar_label(bars, [f"{v:.1f}" if v < 10 else f"{v:.0f}" for v in values.values()], fontsize=7)
+    ax.set_xticks([n + taken[name] * width / 2 for n, name in enumerate(names)], [n.replace("_", " ") for n in names])
     ax.axhline(1, color="black", linewidth=0.8)
     ax.set(ylabel=label, yscale="log")
-    ax.legend()
+    ax.yaxis.set_major_formatter("{x:g}")
+    figure.legend(loc="outside upper center", ncols=len(ratios), frameon=False)
     figure.savefig(path, dpi=110)

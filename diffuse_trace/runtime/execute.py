@@ -113,8 +113,14 @@ def _compile(program: Program, margins: dict[int, tuple[int, ...]]) -> Compiled:
     planned = make_plan(program, ranks, mode=mode, grid=config.get("grid") or (), max_halo=config.get("max_halo"))
     if config.get("verify"):
         verify_plan(planned)
-    for id, needed in required_margins(planned).items():
-        margins[id] = tuple(max(m, n) for m, n in zip(margins[id], needed, strict=True))
+    needed = required_margins(planned)
+    alike: dict[object, list[int]] = {}
+    for store, partition in planned.program.inputs:
+        alike.setdefault((store.shape, partition), []).append(store.id)
+    for ids in alike.values():
+        # One margin for all that lie alike: a program's results, which have it too, are often its next inputs.
+        each = [margin for id in ids for margin in (margins[id], needed.get(id, margins[id]))]
+        margins.update(dict.fromkeys(ids, tuple(map(max, zip(*each, strict=True)))))
     geometry = Geometry(planned, rank, ranks, margins, config.get("halo"))
     text = f"{ranks} {config.code_key()}\n{dumps(program)}"
     digest = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=5).digest(), "little") << 22

@@ -46,3 +46,36 @@ def test_memory_is_flat_and_a_shape_has_one_spare(ranks: int, form: str) -> None
     grown, spares = map(int, done.stdout.split())
     assert grown <= 1
     assert spares <= 1
+
+
+FED_BACK = """\
+import diffuse_trace as diffuse
+import diffuse_trace.numpy as np
+from diffuse_trace import config
+from diffuse_trace.runtime import execute
+
+conformed = []
+conform = execute.conform
+execute.conform = lambda *given: (conformed.append(given[1]), conform(*given))
+
+
+@diffuse.jit
+def step(x, p):  # p is read five places away, x where it is
+    return x + p, np.roll(p, 5) * 0.5
+
+
+with config.override(batch=0):
+    x, p = np.zeros(100), np.arange(100.0)
+    for _ in range(20):
+        x, p = step(x, p)
+        assert len(conformed) <= 2, conformed  # the first inputs
+print(float(x.sum()) == sum(range(100)) * (2 - 0.5**19))
+"""
+
+
+@pytest.mark.ranks(1, 2, 3)
+def test_results_have_the_margins_that_the_next_call_needs(ranks: int, tmp_path) -> None:
+    script = tmp_path / "fed_back.py"
+    script.write_text(FED_BACK)
+    done = launch(script, ranks, timeout=100)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
