@@ -1,7 +1,8 @@
-"""The channel flow, whose step repeats its pressure iteration: what the number of repeats costs to compile, and a step's time
-beside what its bytes take.
+"""The channel flow, whose step repeats its pressure iteration.
 
     diffuse run -n 2 benchmarks/bench_channel.py [SIZE]
+
+What more repeats cost to compile, and a step's time beside what its bytes take.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Products of matrices in slices of rows, or in rows of few kinds, with a vector: compiled by Numba, called by XLA."""
+"""Products of matrices in slices of rows, or in rows that repeat, with a vector: compiled by Numba, called by XLA."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..runtime.native import compiled, element, load, pointer, put_element
 _PREFIX = "diffuse_trace_"
 _layout = jax_compat.frame_layout()
 _ARGUMENTS, _RESULTS, _DATA = _layout.arguments, _layout.results, _layout.data
-_COUNT = 0  # the only attribute
+_COUNT, _SLICES = 0, 1  # attributes, which come sorted by name
 _U8, _I32, _I64 = uint8, int32, int64
 
 
@@ -40,10 +40,19 @@ def multiply_kinds(layout: Any, x: Any, rows: int) -> Any:
     return jax_compat.call(name, [result], arrays, {}, rows=np.int64(rows))[0]
 
 
+def multiply_alike(layout: Any, x: Any, rows: int) -> Any:
+    """The product of rows of like values; see `multiply_rows`."""
+    arrays = [*layout.arrays, x]
+    result = jax.ShapeDtypeStruct((rows,), x.dtype)
+    name = _registered(np.dtype(x.dtype), "alike")
+    slices = np.int64(layout.which.shape[0])
+    return jax_compat.call(name, [result], arrays, {}, rows=np.int64(rows), slices=slices)[0]
+
+
 @cache
 def _registered(dtype: np.dtype, what: str) -> str:
     name = f"{_PREFIX}{what}_{dtype.name}"
-    make = _rows_handler if what == "rows" else _kinds_handler
+    make = {"rows": _rows_handler, "kinds": _kinds_handler, "alike": _alike_handler}[what]
     handler = compiled(make(from_dtype(dtype)), 1, name)
     jax_compat.register(name, handler.address)
     _kept.append(handler)  # it owns the code
@@ -91,6 +100,47 @@ def _kinds_product(count, begins, shifts, values, which, firsts, order, x, y):
                 for e in range(element(begins, k), element(begins, k + 1)):
                     total += element(values, e) * element(x, at + element(shifts, e))
                 put_element(y, element(order, i), total)
+
+
+def _alike_handler(kind: Any) -> Callable[[int], int]:
+    def alike_product(frame):
+        if not answered(frame):
+            given, made = load(frame + _ARGUMENTS), load(frame + _RESULTS)
+            count, slices = attribute(frame, _COUNT), attribute(frame, _SLICES)
+            _alike_product(
+                count,
+                slices,
+                carray(pointer(data(given, 0, _DATA)), slices, _I32),
+                carray(pointer(data(given, 1, _DATA)), 1, _I64),
+                carray(pointer(data(given, 2, _DATA)), 1, kind),
+                carray(pointer(data(given, 3, _DATA)), 1, _I32),
+                carray(pointer(data(given, 4, _DATA)), count, _I32),
+                carray(pointer(data(given, 5, _DATA)), 1, _I64),
+                carray(pointer(data(given, 6, _DATA)), 1, _I32),
+                carray(pointer(data(given, 7, _DATA)), 1, kind),
+                carray(pointer(data(given, 8, _DATA)), 1, kind),
+                carray(pointer(data(made, 0, _DATA)), count, kind),
+            )
+        return 0
+
+    return alike_product
+
+
+@njit
+def _alike_product(count, slices, which, begins, values, columns, order, ends, other_columns, other_values, x, y):
+    at = 0
+    for s in range(slices):
+        k = int64(element(which, s))
+        begin, end = element(begins, k), element(begins, k + 1)
+        sums = one_value_each(columns, values, x, at, begin, end)
+        at += 8 * (end - begin)
+        for lane in range(8):
+            put_element(y, element(order, 8 * s + lane), sums[lane])
+    for i in range(8 * slices, count):
+        r, total = i - 8 * slices, values.dtype.type(0)
+        for e in range(element(ends, r), element(ends, r + 1)):
+            total += element(other_values, e) * element(x, element(other_columns, e))
+        put_element(y, element(order, i), total)
 
 
 def _rows_handler(kind: Any) -> Callable[[int], int]:
@@ -232,6 +282,52 @@ def _complex_sums(columns, values, x, start, width):
         a5 += element(values, k + 5) * element(x, element(columns, k + 5))
         a6 += element(values, k + 6) * element(x, element(columns, k + 6))
         a7 += element(values, k + 7) * element(x, element(columns, k + 7))
+    return a0, a1, a2, a3, a4, a5, a6, a7
+
+
+@intrinsic
+def one_value_each(typingctx, columns, values, x, start, begin, end):
+    """The sums of eight rows whose columns stand side by side from ``start`` on, of the values ``begin`` to ``end``."""
+    kind = values.dtype
+    sums = types.UniTuple(kind, 8)
+    made = _one_value_each if isinstance(kind, _REAL) else _one_value_each_one_by_one
+    return sums(columns, values, x, types.int64, types.int64, types.int64), made
+
+
+def _one_value_each(context, builder, signature, arguments):
+    kind = signature.args[1].dtype
+    columns, values, x = (
+        context.make_array(t)(context, builder, value).data
+        for t, value in zip(signature.args[:3], arguments[:3], strict=True)
+    )
+    gathers = _Gathers(context, builder, kind, x)
+    total = cgutils.alloca_once_value(builder, ir.Constant(gathers.vector, [0] * 8))
+    with cgutils.for_range(builder, builder.sub(arguments[5], arguments[4]), intp=gathers.word) as loop:
+        at = builder.add(arguments[3], builder.mul(loop.index, ir.Constant(gathers.word, 8)))
+        which = builder.load(builder.bitcast(builder.gep(columns, [at]), gathers.index.as_pointer()), align=4)
+        factor = gathers.spread(builder.load(builder.gep(values, [builder.add(arguments[4], loop.index)])))
+        found = gathers.load(builder.add(gathers.base, gathers.bytes(which)))
+        builder.store(gathers.add_product(builder.load(total), factor, found), total)
+    return gathers.lanes(signature, builder.load(total))
+
+
+def _one_value_each_one_by_one(context, builder, signature, arguments):
+    return context.compile_internal(builder, _complex_one_value_each, signature, arguments)
+
+
+def _complex_one_value_each(columns, values, x, start, begin, end):
+    zero = values.dtype.type(0)
+    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = zero
+    for e in range(begin, end):
+        value, k = element(values, e), start + 8 * (e - begin)
+        a0 += value * element(x, element(columns, k + 0))
+        a1 += value * element(x, element(columns, k + 1))
+        a2 += value * element(x, element(columns, k + 2))
+        a3 += value * element(x, element(columns, k + 3))
+        a4 += value * element(x, element(columns, k + 4))
+        a5 += value * element(x, element(columns, k + 5))
+        a6 += value * element(x, element(columns, k + 6))
+        a7 += value * element(x, element(columns, k + 7))
     return a0, a1, a2, a3, a4, a5, a6, a7
 
 

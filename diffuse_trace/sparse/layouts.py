@@ -3,6 +3,7 @@
 * `Stencil`: few diagonals, each of one value: the values, and for each row which diagonals it has, in a few bits.
 * `Diagonals`: few diagonals, of any values.
 * `Kinds` (`kinds.py`): rows that repeat a few patterns of columns and values.
+* `Alike` (`alike.py`): rows that repeat sequences of values in any columns.
 * `Rows`: slices of eight rows of like length side by side, what is left of longer rows behind them.
 
 The first two are arithmetic on shifted slices, which fuses with what is around it; the others are compiled by Numba
@@ -21,6 +22,7 @@ import numpy as np
 from jax import lax
 
 from ..lower.kernels import Row
+from .alike import Alike
 from .kinds import Kinds
 
 #: More diagonals than these are held as rows.
@@ -191,7 +193,7 @@ class Rows:
         """Their elements lie anywhere."""
 
 
-Layout = Stencil | Diagonals | Kinds | Rows
+Layout = Stencil | Diagonals | Kinds | Alike | Rows
 
 
 def nbytes(layout: Layout) -> int:
@@ -203,6 +205,8 @@ def describe(layout: Layout) -> str:
     """A layout in words."""
     if isinstance(layout, Rows):
         return f"rows side by side, {len(layout.columns)} elements"
+    if isinstance(layout, Alike):
+        return f"rows of {len(layout.begins) - 1} sequences of values"
     if isinstance(layout, Kinds):
         return f"rows of {len(layout.begins) - 1} kinds"
     count = f"{len(layout.offsets)} diagonal{'s'[: len(layout.offsets) != 1]}"

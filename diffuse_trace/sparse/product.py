@@ -24,6 +24,7 @@ from ..runtime import agree, device, dynamic
 from ..runtime.ranks import world
 from ..runtime.stores import Data, LogicalStore
 from . import layouts
+from .alike import Alike, by_values
 from .kinds import Kinds, by_kinds
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class _Plan:
         count = self.own[1] - self.own[0]
         columns = np.where(mine, columns - self.own[0], count + np.searchsorted(self.ghosts, columns))
         given = local.indptr, columns, data, self.own, self.ghosts
-        return by_kinds(*given) or layouts.by_rows(*given)
+        return by_kinds(*given) or by_values(*given) or layouts.by_rows(*given)
 
     def _lists(self, columns: int) -> Lists:
         """Tell the ranks that own elements which of them are needed here."""
@@ -192,7 +193,7 @@ def _generate(context: Context, matrix: Piece, x: Piece | Gathered) -> Any:
     layout: layouts.Layout = matrix.array
     (low, high), _ = context.own
     rows = high - low
-    if isinstance(layout, layouts.Rows | Kinds):
+    if isinstance(layout, layouts.Rows | Alike | Kinds):
         if isinstance(x, Gathered):
             vector = x.array
         else:  # all of it is here
@@ -211,7 +212,7 @@ def _reference(context: Context, matrix: np.ndarray, x: np.ndarray) -> np.ndarra
 
 
 def _row(layout: layouts.Layout) -> Row | None:
-    return layout.row() if isinstance(layout, layouts.Rows | Kinds) or layout.offsets else None
+    return layout.row() if isinstance(layout, layouts.Rows | Alike | Kinds) or layout.offsets else None
 
 
 register("sparse_product", _generate, _reference, exact=True, whole=True, row=_row)
