@@ -76,7 +76,9 @@ from . import linalg as linalg
 from . import random as random
 from .array import *  # noqa: F403
 from .creation import *  # noqa: F403
+from .differences import *  # noqa: F403
 from .elementwise import *  # noqa: F403
+from .inspection import *  # noqa: F403
 from .joining import *  # noqa: F403
 from .linalg import *  # noqa: F403
 from .manipulation import *  # noqa: F403

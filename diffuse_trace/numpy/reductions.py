@@ -29,8 +29,6 @@ __all__ = [
     "count_nonzero",
     "cumsum",
     "cumprod",
-    "diff",
-    "trapezoid",
     "nonzero",
 ]
 
@@ -242,43 +240,6 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndar
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
     """Running products along ``axis``, or of the flattened array."""
     return _scan("cumprod", a, axis, dtype, out)
-
-
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
-    """Differences of neighbours along ``axis``, ``n`` times."""
-    a = core.as_array(a)
-    if n < 0:
-        raise ValueError(f"order must be non-negative but got {n}")
-    if a.ndim == 0:
-        raise ValueError("diff requires input that is at least one dimensional")
-    axis = axis_of(axis, a.ndim)
-    if prepend is not None or append is not None:
-        from .joining import concatenate
-
-        a = concatenate([_edge(p, a, axis) for p in (prepend, a, append) if p is not None], axis)
-    before = (slice(None),) * axis
-    for _ in range(n):
-        high, low = a[(*before, slice(1, None))], a[(*before, slice(None, -1))]
-        a = high != low if a.dtype.kind == "b" else high - low
-    return a
-
-
-def _edge(p: Any, a: ndarray, axis: int) -> ndarray:
-    p = core.as_array(p)
-    return p.broadcast_to(tuple(1 if d == axis else m for d, m in enumerate(a.shape))) if p.ndim == 0 else p
-
-
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
-    """The integral of ``y`` along ``axis`` by the trapezoidal rule."""
-    y = core.as_array(y)
-    axis = axis_of(axis, y.ndim)
-    if x is not None:
-        x = core.as_array(x)
-        dx = diff(x, axis=axis if x.ndim > 1 else 0)
-        if dx.ndim == 1:  # type: ignore[attr-defined]
-            dx = dx[tuple(slice(None) if d == axis else np.newaxis for d in range(y.ndim))]  # type: ignore[index]
-    before = (slice(None),) * axis
-    return sum(dx * (y[(*before, slice(1, None))] + y[(*before, slice(None, -1))]) / 2.0, axis)
 
 
 def nonzero(a: Any) -> tuple[ndarray, ...]:
