@@ -34,8 +34,11 @@ for i in range(10_000 if sys.argv[1] == "jit" else 5000):
         recording.flush()
         before = resident()
 recording.flush()
-print((resident() - before) // (8 * n * n // diffuse.ranks()), pool.nbytes // (8 * n * n // diffuse.ranks()))
+print(resident() - before, pool.nbytes, 8 * n * n // diffuse.ranks())
 """
+
+
+HUGE_PAGE = 2 << 20  # memory comes in such
 
 
 @pytest.mark.ranks(1, 2)
@@ -43,9 +46,9 @@ print((resident() - before) // (8 * n * n // diffuse.ranks()), pool.nbytes // (8
 def test_memory_is_flat_and_a_shape_has_one_spare(ranks: int, form: str) -> None:
     done = launch(LOOP, ranks, args=[form], timeout=150)
     assert done.returncode == 0, done.stderr
-    grown, spares = map(int, done.stdout.split())
-    assert grown <= 1
-    assert spares <= 1
+    grown, spares, array = map(int, done.stdout.split())
+    assert grown <= array + HUGE_PAGE
+    assert spares < 2 * array
 
 
 FED_BACK = """\
