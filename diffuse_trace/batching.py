@@ -16,20 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import config, recording
+from . import config, recording, trips
 from .ir.rolling import repeated
 from .recording import Array
 from .runtime import execute
 from .runtime.execute import Compiled
-from .runtime.ranks import world
 from .runtime.stores import Data, LogicalStore
 from .traces import ArrayLeaf, Trace
-
-#: What is assumed of all machines, since a measurement would differ between ranks: bytes a second, seconds a call, and
-#: seconds to compile a loop.
-_BANDWIDTH, _CALL, _COMPILE = 5e9, 3e-5, 0.5
-#: Calls noted at once take about so many seconds, so that Ctrl-C is heeded.
-_SPAN = 0.5
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -53,16 +46,14 @@ def patience(trace: Trace) -> float:
     kinds = {(leaf.shape, leaf.dtype) for leaf in arrays}
     if not changed and not any(kind in kinds for kind in trace.returned.values()):
         return math.inf
-    return min(max(_COMPILE / _seconds(trace), 16), 5000)
+    return trips.patience(_seconds(trace))
 
 
 def _seconds(trace: Trace) -> float:
     """An estimate of the time of a call."""
     program = trace.chunks[0].compiled.program
     touched = {s.id for s, _ in program.inputs} | program.live
-    total = sum(s.pattern.nbytes if s.pattern else math.prod(s.shape) * s.dtype.itemsize
-                for s in program.stores().values() if s.id in touched)  # fmt: skip
-    return total / world().size / _BANDWIDTH + _CALL
+    return trips.seconds(s for s in program.stores().values() if s.id in touched)
 
 
 class Batch:
@@ -70,7 +61,7 @@ class Batch:
 
     def __init__(self, owner: Any, trace: Trace, treedef: Any, leaves: Sequence[Any]) -> None:
         self.owner, self.trace, self.treedef = owner, trace, treedef
-        self.limit = max(2, min(int(_SPAN / _seconds(trace)), config.get("batch")))
+        self.limit = max(2, min(int(trips.SPAN / _seconds(trace)), config.get("batch")))
         self.pairs: Pairs | None = None
         self.scalars = [None if isinstance(leaf, Array) else leaf for leaf in leaves]
         self.views = [leaf.view if isinstance(leaf, Array) else None for leaf in leaves]

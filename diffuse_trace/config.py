@@ -109,7 +109,7 @@ _SETTINGS = (
     Setting("halo", "DIFFUSE_HALO", "1", _whole(0), True, "ghost width of new arrays"),
     Setting("max_halo", "DIFFUSE_MAX_HALO", "16", _whole(0), True, "widest ghost region that an array may grow to"),
     Setting("window", "DIFFUSE_WINDOW", "256", _whole(1), False, "most tasks recorded before they run"),
-    Setting("batch", "DIFFUSE_BATCH", "1000", _whole(0), False, "most calls of a jitted function run as one; 0: none"),
+    Setting("batch", "DIFFUSE_BATCH", "1000", _whole(0), False, "most calls or trips run as one loop; 0: none"),
     Setting("max_traces", "DIFFUSE_MAX_TRACES", "64", _whole(1), False, "most traces of one jitted function"),
     Setting("timeout", "DIFFUSE_TIMEOUT", "600", _seconds, False, "seconds that a rank waits for another"),
     Setting("loops", "DIFFUSE_LOOPS", "1", _flag, True, "compile simple loops ourselves on a CPU; 0: XLA does"),

@@ -6,11 +6,13 @@ There is one path.  Outside ``jit`` the window is that of the process; ``jit`` r
 
 from __future__ import annotations
 
+import functools
 import sys
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -20,9 +22,11 @@ import numpy as np
 from . import config
 from .errors import TracingError
 from .ir import Access, IndexTask, Operand, Privilege, Program, Region, Store, View
+from .ir.rolling import Rolled, roll
 from .ir.task import scalar_dtype
 from .runtime import execute
 from .runtime.stores import Data, LogicalStore
+from .trips import Loop
 
 Source = tuple[LogicalStore, View]
 Runner = Callable[[Program, Mapping[int, Data], list[Any]], dict[int, Data]]
@@ -82,6 +86,9 @@ class Window:
         self.stores: dict[int, weakref.ref[LogicalStore]] = {}
         self.inputs: dict[int, Data] = {}
         self.head = 0  # where the iteration that is being recorded begins, once a loop has come round
+        self.loops: dict[int, Loop] = {}  # by the site of the task at which they come round
+        self.comes_round = 0  # the site of the latest of them
+        self.kept: list[int] = []  # where its trips that are kept end
         self.atomic = 0
         self.constants: list[LogicalStore] = []
         self.regions: list[Region] = []
@@ -115,17 +122,31 @@ class Window:
         """Run what is before a loop's latest iteration where the next one begins with a task at ``site``.
 
         The latest iteration stays: only when the next is over are the names that it binds again known to be dead, so
-        that every iteration but the first gives the same program, with its temporaries recognised.
+        that every iteration but the first gives the same program, with its temporaries recognised.  A loop that has
+        come round often keeps its iterations, which then run as one loop.
         """
         if self.atomic or not self.tasks:
             return
         start = self.first.get(site)
         if start is not None and (start == 0 or start >= self.head):
+            if start == 0 and self.head and self._keeps(site):
+                self.kept.append(self.head)
+                self.head = len(self.tasks)
+                return
             # What was recorded before the loop goes first, then one iteration each time the loop comes round.
             self.run(start or self.head)
             self.head = len(self.tasks)
-        elif len(self.tasks) >= config.get("window"):
+        elif len(self.tasks) - (self.head if self.kept else 0) >= config.get("window"):
             self.run()
+
+    def _keeps(self, site: int) -> bool:
+        """Whether the iteration before the latest one is kept."""
+        if site not in self.loops:
+            stores = {a.store.id: a.store for t in self.tasks[: self.head] for a in (*t.reads(), t.output)}
+            lasting = [s for i, s in stores.items() if i in self.inputs or self._alive(i)]
+            self.loops[site] = Loop.of(lasting, self.head)
+        self.comes_round = site
+        return self.loops[site].keeps(len(self.kept), len(self.tasks))
 
     def operand(self, value: Any, source: int = -1) -> Operand:
         """A scalar whose value is given when the window is run.
@@ -169,10 +190,22 @@ class Window:
         if not count:
             return
         program = self.program(count)
+        kept, self.kept = self.kept, []
+        if kept and runner is None:
+            rolled = roll(program, self.meanings(), new_store)
+            if not self.loops[self.comes_round].ran(len(kept), count, rolled) or rolled is None:
+                for start, stop in pairwise((0, *kept, count)):
+                    self._run(self.program(stop - start), execute.run)
+                return
+            runner = functools.partial(_run_rolled, rolled)
+        self._run(program, runner or execute.run)
+
+    def _run(self, program: Program, runner: Runner) -> None:
+        count = len(program.tasks)
         rest = Window(self.tracing)
-        rest.atomic, rest.constants = self.atomic, self.constants
+        rest.atomic, rest.constants, rest.loops = self.atomic, self.constants, self.loops
         try:
-            results = (runner or execute.run)(program, self.inputs, self.operands[: len(program.operands)])
+            results = runner(program, self.inputs, self.operands[: len(program.operands)])
             for id, data in results.items():
                 store = self.stores[id]()
                 if store is not None:
@@ -215,6 +248,11 @@ class Window:
             data = results.get(id, other.inputs.get(id))
             if data is not None:
                 self.inputs[id] = data
+
+
+def _run_rolled(rolled: Rolled, _: Program, inputs: Mapping[int, Data], operands: list[Any]) -> dict[int, Data]:
+    """Run a program in the form in which its trips are a loop."""
+    return execute.run(rolled.program, inputs, rolled.given(operands))
 
 
 _windows: list[Window] = [Window()]

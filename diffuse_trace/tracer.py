@@ -13,7 +13,7 @@ import numpy as np
 from . import config, recording
 from .batching import Batch, patience
 from .guards import Guards
-from .ir import Operand, Program
+from .ir import Program
 from .ir.rolling import Rolled, roll
 from .recording import Array, Window
 from .runtime import execute
@@ -201,7 +201,7 @@ def _compile_and_run(
     if rolled is not None:
         program = rolled.program
         given = [(-1, o) if isinstance(o, int) else given[o.index] for o in rolled.operands]
-        operands = [operands[o.index] if isinstance(o, Operand) else o for o in rolled.operands]
+        operands = rolled.given(operands)
     compiled = trace.compile(window, program, inputs, given[: len(program.operands)])
     chunk = trace.chunks[-1]
     results = compiled.run({id: inputs[store] for id, store in chunk.inputs}, operands)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,10 @@ class Rolled:
 
     program: Program
     operands: tuple[Operand | int, ...]
+
+    def given(self, operands: Sequence[Any]) -> list[Any]:
+        """The values of its operands, given those of the program before."""
+        return [operands[o.index] if isinstance(o, Operand) else o for o in self.operands]
 
 
 def repeats(sequence: Sequence[Hashable], start: int, longest: int) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """Repeats that become loops, against NumPy, on the ranks of this job: prints what is wrong, then OK.
 
-Python loops within a function are rolled; calls with a function's own results are batched.
+Python loops within a function are rolled, and so are those outside; calls with a function's own results are batched.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import numpy
 
 import diffuse_trace as diffuse
 import diffuse_trace.numpy as np
-from diffuse_trace import recording, tracer
+from diffuse_trace import recording, tracer, trips
+from diffuse_trace.ir import Program
+from diffuse_trace.runtime import execute
 
 rng = numpy.random.default_rng(0)
 wrong: list[str] = []
@@ -229,8 +231,92 @@ def batched() -> None:
         expect("DIFFUSE_BATCH=0", not any(t.repeats for t in fresh.traces))
 
 
+def undecorated() -> None:
+    """Trips of loops outside of functions are kept, and become loops."""
+    trips.patience = lambda each: 3.0  # type: ignore[assignment]
+    programs: list[Program] = []
+    run = execute.run
+    execute.run = lambda program, *rest: (programs.append(program), run(program, *rest))[1]
+    a, b = rng.random((13, 9)), rng.random((13, 9))
+
+    def compare(name: str, loops: bool, function: Callable[..., Any], trips: int = 90) -> None:
+        programs.clear()
+        exact = function(numpy, a.copy(), b.copy(), trips)
+        got = function(np, np.asarray(a.copy()), np.asarray(b.copy()), trips)
+        recording.flush()
+        expect(f"{name} has loops", any(p.regions for p in programs) == loops, len(programs))
+        if loops:
+            most = max(len(p.tasks) for p in programs)
+            again = function(np, np.asarray(a.copy()), np.asarray(b.copy()), 4 * trips)
+            recording.flush()
+            expect(f"{name}, tasks of a program", max(len(p.tasks) for p in programs) <= most + 2, most)
+            same(f"{name}, longer", again, function(numpy, a.copy(), b.copy(), 4 * trips))
+        same(name, got, exact)
+
+    def heats(np: Any, u: Any, v: Any, trips: int) -> Any:
+        for _ in range(trips):
+            u[1:-1, 1:-1] += 0.1 * laplacian(u)
+        return u
+
+    def rotates(np: Any, u: Any, v: Any, trips: int) -> Any:
+        for _ in range(trips):
+            u, v, total = rotate(np, u, v)
+        return u, v, total
+
+    def waves(np: Any, u: Any, v: Any, trips: int) -> Any:
+        for _ in range(trips):
+            u, v = wave(np, u, v)
+        return u, v
+
+    def keeps_some(np: Any, u: Any, v: Any, trips: int) -> Any:
+        kept = []
+        for k in range(trips):
+            u = u + 0.1 * np.roll(u, 1, 0) * v - 0.05 * v - 0.2 * u
+            if k % 20 == 7:
+                kept.append(u)
+        return (u, *kept)
+
+    def steps_grow(np: Any, u: Any, v: Any, trips: int) -> Any:
+        for k in range(trips):
+            u = u + 0.001 * k * np.roll(u, 1, 0) * v - 0.05 * v
+        return u
+
+    def steps_change(np: Any, u: Any, v: Any, trips: int) -> Any:
+        for k in range(trips):
+            u = u + (0.1 if k < 40 else 0.001 * k) * np.roll(u, 1, 0) * v - 0.05 * v
+        return u
+
+    def nested(np: Any, u: Any, v: Any, trips: int) -> Any:
+        for _ in range(trips // 10):
+            for _ in range(12):
+                u[1:-1, 1:-1] += 0.1 * laplacian(u)
+            v = v + 0.1 * np.roll(u, 1, 0)
+        return u, v
+
+    def reads(np: Any, u: Any, v: Any, trips: int) -> Any:
+        seen = []
+        for k in range(trips):
+            u = u + 0.1 * np.roll(u, 1, 0) * v - 0.05 * v - 0.2 * u
+            if k % 17 == 16:
+                seen.append(float(u.sum()))
+        return (u, *seen)
+
+    compare("heat outside", True, heats)
+    compare("rotate outside", True, rotates)
+    compare("wave outside", True, waves)
+    compare("some kept", True, keeps_some)
+    compare("changing scalars", False, steps_grow)
+    compare("scalars that begin to change", True, lambda *given: steps_change(*given[:3], 90))
+    compare("nested", True, nested)
+    compare("reads", True, reads)
+    with diffuse.config.override(batch=0):
+        compare("DIFFUSE_BATCH=0", False, lambda *given: heats(*given))
+    execute.run = run
+
+
 if __name__ == "__main__":
     rolled()
     batched()
+    undecorated()
     print("\n".join(wrong) or "OK")
     sys.exit(bool(wrong))
